@@ -1,7 +1,7 @@
 //! How long does an exploration take? Counts first, then time.
 //!
-//! `cargo bench --bench end_to_end [filter]` prints one line per program: executions, those begun in
-//! vain, events, seconds, nanoseconds per event and executions per second.
+//! `cargo bench --bench end_to_end [filter]` prints one line per program: executions, those begun
+//! in vain, events, seconds, nanoseconds per event and executions per second.
 
 mod programs;
 
@@ -154,7 +154,8 @@ fn main() {
     for n in [100, 1_000, 10_000] {
         bench(&format!("handoff({n})"), Box::new(move || handoff(n)));
     }
-    // A long execution costs as much for each event as a short one. Most of these programs have more than can be explored.
+    // A long execution costs as much for each event as a short one. Most of these programs have
+    // more than can be explored.
     let mut few = settings.clone();
     few.max_permutations = Some(3);
     for n in [100, 1_000, 10_000] {

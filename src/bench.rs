@@ -52,7 +52,8 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     })
 }
 
-/// Measures the programs of the core's own tests by name: no closure, no stack, nothing but the core.
+/// Measures the programs of the core's own tests by name: no closure, no stack, nothing but the
+/// core.
 pub fn abstract_programs() -> Vec<(&'static str, Measured)> {
     let programs = [
         ("readers(8)", programs::readers(8)),

@@ -27,7 +27,8 @@ pub fn checkpoint(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// The fuzz targets need a nightly compiler; that they compile and hold on a few inputs needs none.
+    /// The fuzz targets need a nightly compiler; that they compile and hold on a few inputs needs
+    /// none.
     #[test]
     fn a_few_inputs_of_the_fuzz_targets_are_parsed_without_a_panic() {
         for text in [

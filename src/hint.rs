@@ -1,6 +1,7 @@
 //! Drop-in replacements for `std::hint`.
 //!
-//! A loop that only reads waits at its hint until a value that it has read changes; see [`spin_loop`].
+//! A loop that only reads waits at its hint until a value that it has read changes; see
+//! [`spin_loop`].
 
 #[cfg(not(any(loom, feature = "loom")))]
 pub use std::hint::unreachable_unchecked;
@@ -26,9 +27,10 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 
 /// Drop-in replacement for `std::hint::spin_loop`.
 ///
-/// Inside a model, a thread that returns here having changed nothing and read the same values again waits until one
-/// of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how many such rounds are free,
-/// and with [`Builder::await_loops`](crate::Builder::await_loops) looks in vain are left out.
+/// Inside a model, a thread that returns here having changed nothing and read the same values again
+/// waits until one of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how
+/// many such rounds are free, and with [`Builder::await_loops`](crate::Builder::await_loops) looks
+/// in vain are left out.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};

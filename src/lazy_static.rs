@@ -1,7 +1,7 @@
 //! Statics whose values are created on first use.
 //!
-//! [`lazy_static!`](crate::lazy_static!) declares them, with the syntax of the crate `lazy_static` and of loom. The
-//! other names in this module are those of `loom::lazy_static`.
+//! [`lazy_static!`](crate::lazy_static!) declares them, with the syntax of the crate `lazy_static`
+//! and of loom. The other names in this module are those of `loom::lazy_static`.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,15 +14,18 @@ use crate::sync::LazyLock;
 
 /// A value that is created on first use, as `loom::lazy_static::Lazy`.
 ///
-/// It is a [`LazyLock`] with loom's methods. In a `static`, the value is created anew in every execution.
+/// It is a [`LazyLock`] with loom's methods. In a `static`, the value is created anew in every
+/// execution.
 ///
-/// With loom's signatures, a static may hold a value of any type, even one that is not `Sync`, and can be used only
-/// inside a model, by threads other than the first one only before that one has ended.
+/// With loom's signatures, a static may hold a value of any type, even one that is not `Sync`, and
+/// can be used only inside a model, by threads other than the first one only before that one has
+/// ended.
 pub struct Lazy<T: 'static>(LazyLock<T>);
 
-// SAFETY: `force` gives the value to nobody outside of a model, and all threads of a model run on the OS thread that
-// explores it. A model on another OS thread that uses the same static waits for the end of this one's execution, which
-// takes the value away. A `&T` goes to another OS thread only if `T` is `Sync`.
+// SAFETY: `force` gives the value to nobody outside of a model, and all threads of a model run on
+// the OS thread that explores it. A model on another OS thread that uses the same static waits for
+// the end of this one's execution, which takes the value away. A `&T` goes to another OS thread
+// only if `T` is `Sync`.
 #[cfg(any(loom, feature = "loom"))]
 unsafe impl<T: 'static> Sync for Lazy<T> {}
 
@@ -83,8 +86,8 @@ impl<T: 'static> Deref for Lazy<T> {
     }
 }
 
-/// Prints the value if it has been created, without a visible operation. With loom's signatures the value is never
-/// printed.
+/// Prints the value if it has been created, without a visible operation. With loom's signatures the
+/// value is never printed.
 impl<T: fmt::Debug + 'static> fmt::Debug for Lazy<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if LOOM {

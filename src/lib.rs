@@ -1,8 +1,9 @@
-//! Tests concurrent code under every schedule that makes a difference, and prints the exact schedule that breaks it.
+//! Tests concurrent code under every schedule that makes a difference, and prints the exact
+//! schedule that breaks it.
 //!
-//! A test replaces its imports of `std::sync` and `std::thread` with those of this crate and wraps its body in
-//! [`model()`]. The body then runs once for every Mazurkiewicz trace of its visible operations: every order of
-//! dependent operations, and no order twice.
+//! A test replaces its imports of `std::sync` and `std::thread` with those of this crate and wraps
+//! its body in [`model()`]. The body then runs once for every Mazurkiewicz trace of its visible
+//! operations: every order of dependent operations, and no order twice.
 //!
 //! ```
 //! use dpor::sync::Arc;
@@ -21,21 +22,22 @@
 //! assert!(report.complete);
 //! ```
 //!
-//! * **Explored**: every trace, exactly once, and every outcome that an operation can have, such as which waiter
-//!   `notify_one` wakes. [`Report::complete`] says whether everything was explored.
-//! * **Not explored**: behaviour that only weak memory shows. Values are sequentially consistent whatever the memory
-//!   ordering says.
-//! * **Data races**: memory orderings count in full. A `Relaxed` store publishes nothing, and an access to plain
-//!   memory ([`cell::UnsafeCell`]) that relies on it is a failure.
+//! * **Explored**: every trace, exactly once, and every outcome that an operation can have, such as
+//!   which waiter `notify_one` wakes. [`Report::complete`] says whether everything was explored.
+//! * **Not explored**: behaviour that only weak memory shows. Values are sequentially consistent
+//!   whatever the memory ordering says.
+//! * **Data races**: memory orderings count in full. A `Relaxed` store publishes nothing, and an
+//!   access to plain memory ([`cell::UnsafeCell`]) that relies on it is a failure.
 //!
-//! [`FailureKind`] lists what counts as a failure, [`Builder`] the settings with their environment variables. The
-//! algorithm is Optimal-DPOR (Abdulla, Aronsson, Jonsson, Sagonas, *Source Sets: A Foundation for Optimal Dynamic
-//! Partial Order Reduction*, J.ACM 64:4, 2017).
+//! [`FailureKind`] lists what counts as a failure, [`Builder`] the settings with their environment
+//! variables. The algorithm is Optimal-DPOR (Abdulla, Aronsson, Jonsson, Sagonas, *Source Sets: A
+//! Foundation for Optimal Dynamic Partial Order Reduction*, J.ACM 64:4, 2017).
 //!
 //! # Set-up
 //!
-//! The dependency is behind a cfg, so that ordinary builds use std and do not compile this crate. An exploration runs
-//! the test thousands of times, so let the compiler optimise it, and `generator`, by which it switches between threads:
+//! The dependency is behind a cfg, so that ordinary builds use std and do not compile this crate.
+//! An exploration runs the test thousands of times, so let the compiler optimise it, and
+//! `generator`, by which it switches between threads:
 //!
 //! ```toml
 //! [target.'cfg(dpor)'.dependencies]
@@ -58,21 +60,25 @@
 //! use std::{sync::atomic::{AtomicUsize, Ordering}, thread};
 //! ```
 //!
-//! Put `#[cfg(dpor)]` on the tests that call [`model()`], too, and run them with `RUSTFLAGS="--cfg dpor" cargo test`.
+//! Put `#[cfg(dpor)]` on the tests that call [`model()`], too, and run them with
+//! `RUSTFLAGS="--cfg dpor" cargo test`.
 //!
 //! # Features
 //!
 //! * `allocator`, on by default, makes [`alloc::Tracking`] the global allocator.
 //! * `loom` has the effect of `--cfg loom`, see below.
-//! * `futures` and `checkpoint` change nothing. They exist because loom has features of these names.
+//! * `futures` and `checkpoint` change nothing. They exist because loom has features of these
+//!   names.
 //!
 //! # Loom's signatures
 //!
-//! Where std and loom disagree, this crate has std's signature. A crate that was written for loom can rename the
-//! dependency, `loom = { package = "dpor", .. }`. It gets loom's signatures if it is compiled with `--cfg loom`, as
-//! its tests are. If its cfg has another name, it asks for the feature `loom`. These are the differences:
+//! Where std and loom disagree, this crate has std's signature. A crate that was written for loom
+//! can rename the dependency, `loom = { package = "dpor", .. }`. It gets loom's signatures if it is
+//! compiled with `--cfg loom`, as its tests are. If its cfg has another name, it asks for the
+//! feature `loom`. These are the differences:
 //!
-//! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and return a [`cell::ConstPtr`] and a [`cell::MutPtr`];
+//! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and return a [`cell::ConstPtr`] and a
+//!   [`cell::MutPtr`];
 //! * [`thread::spawn()`] does not require `Send`, and panics outside a model;
 //! * [`thread::Builder::stack_size`] counts words inside a model;
 //! * [`Builder::check`] returns nothing, [`Builder::explore`] still returns a [`Report`];
@@ -82,11 +88,11 @@
 //!   [`thread::yield_now`];
 //! * a static of [`lazy_static!`] can be used only inside a model, and by threads that outlive the
 //!   first one only before that one has ended;
-//! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or to a waker of
-//!   [`future::block_on`], are from [`alloc::alloc`](alloc::alloc()), or the test tracks them, see
-//!   [`Builder::check_leaks`](Builder#structfield.check_leaks);
-//! * the environment variables that loom has, such as `LOOM_MAX_BRANCHES`, count where the one of this crate, here
-//!   `DPOR_MAX_BRANCHES`, is not set.
+//! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or to a waker
+//!   of [`future::block_on`], are from [`alloc::alloc`](alloc::alloc()), or the test tracks them,
+//!   see [`Builder::check_leaks`](Builder#structfield.check_leaks);
+//! * the environment variables that loom has, such as `LOOM_MAX_BRANCHES`, count where the one of
+//!   this crate, here `DPOR_MAX_BRANCHES`, is not set.
 //!
 //! A build has one `dpor`: the feature holds for every crate in it that uses one.
 

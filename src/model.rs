@@ -35,9 +35,10 @@ use crate::verdict::report::{Passed, Report, Verdict};
 ///
 /// # Panics
 ///
-/// At the first execution that fails: with the test's own panic, or with a sentence on what else went wrong. The
-/// report goes to standard error. Also if no execution has come to its end, because each was given up or a limit let none
-/// run: then nothing was tested. Also if an environment variable is malformed, and where [`Builder::explore`] panics.
+/// At the first execution that fails: with the test's own panic, or with a sentence on what else
+/// went wrong. The report goes to standard error. Also if no execution has come to its end, because
+/// each was given up or a limit let none run: then nothing was tested. Also if an environment
+/// variable is malformed, and where [`Builder::explore`] panics.
 #[track_caller]
 pub fn model<F>(f: F)
 where
@@ -80,8 +81,9 @@ where
 
 /// Names `object` in reports.
 ///
-/// `dpor::name(&*queue, "queue")` gives the name to everything that the object is made of. The name belongs to the
-/// place in memory where the object is now, in this execution and all others. Outside a model this does nothing.
+/// `dpor::name(&*queue, "queue")` gives the name to everything that the object is made of. The name
+/// belongs to the place in memory where the object is now, in this execution and all others.
+/// Outside a model this does nothing.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -131,8 +133,8 @@ impl Builder {
         self.checked(&f);
     }
 
-    /// [`Builder::check`], whosesoever its signature is, for who may want a report. It knows nothing of the closure's type, so
-    /// that it is not compiled once for each test.
+    /// [`Builder::check`], whosesoever its signature is, for who may want a report. It knows
+    /// nothing of the closure's type, so that it is not compiled once for each test.
     #[track_caller]
     pub(crate) fn checked(&self, f: &dyn Work) -> Passed {
         let failure = match self.explored(f) {
@@ -205,13 +207,14 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// The first execution that failed. It is no failure if no execution has come to its end ([`Report::executions`] is 0), as it
-    /// is for [`Builder::check`]; standard error says so.
+    /// The first execution that failed. It is no failure if no execution has come to its end
+    /// ([`Report::executions`] is 0), as it is for [`Builder::check`]; standard error says so.
     ///
     /// # Panics
     ///
-    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if a setting has a
-    /// value that it cannot have, if settings contradict each other, or if a checkpoint cannot be resumed.
+    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place,
+    /// if a setting has a value that it cannot have, if settings contradict each other, or if a
+    /// checkpoint cannot be resumed.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
     where
@@ -246,8 +249,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// Says where a schedule that does not fit comes from, if that is the environment: every test that runs is told to follow
-    /// it, and it is for one of them.
+    /// Says where a schedule that does not fit comes from, if that is the environment: every test
+    /// that runs is told to follow it, and it is for one of them.
     fn told_of_the_variable(&self, mut failure: Box<Failure>) -> Box<Failure> {
         let of_variable = self.replay.as_deref().is_some_and(is_of_variable);
         if failure.kind == FailureKind::Schedule && of_variable {
@@ -269,8 +272,8 @@ fn is_of_variable(text: &str) -> bool {
     std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text)
 }
 
-/// The schedule that is to be followed; `None`, and a line that says so, if this model is not the one that the text is
-/// for. What the program gives itself is for the model that it gives it to.
+/// The schedule that is to be followed; `None`, and a line that says so, if this model is not the
+/// one that the text is for. What the program gives itself is for the model that it gives it to.
 fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     let by_program = !is_of_variable(text);
     let parse = |text: &str| {

@@ -1,10 +1,11 @@
 //! What do the programs do that are measured?
 //!
-//! They are written once, as the body of a macro that is told which crate to import `sync` and `thread`
-//! from, for all benches and for the other checkers. Each says how many *steps* it makes, the operations that its
-//! text has on what threads share (atomics, locks, parks, spawns, joins), so that all checkers are measured by the same
-//! unit; an operation on an `Arc` is not one. Where the macro is used there are a function `step`, which is told of
-//! them, and a function `check`, which is told whether what is asserted holds.
+//! They are written once, as the body of a macro that is told which crate to import `sync` and
+//! `thread` from, for all benches and for the other checkers. Each says how many *steps* it makes,
+//! the operations that its text has on what threads share (atomics, locks, parks, spawns, joins),
+//! so that all checkers are measured by the same unit; an operation on an `Arc` is not one. Where
+//! the macro is used there are a function `step`, which is told of them, and a function `check`,
+//! which is told whether what is asserted holds.
 
 macro_rules! texts {
     ($krate:ident) => {

@@ -1,6 +1,8 @@
-//! Is a task that waits for a `Shared` woken if another one was, and drops its own instead (futures-rs, issue 2706)?
+//! Is a task that waits for a `Shared` woken if another one was, and drops its own instead
+//! (futures-rs, issue 2706)?
 //!
-//! Copied by `run` into the tests of futures-util 0.3.34. Its `Shared` has the atomic and the mutex of `dpor`.
+//! Copied by `run` into the tests of futures-util 0.3.34. Its `Shared` has the atomic and the mutex
+//! of `dpor`.
 
 use std::task::Poll;
 

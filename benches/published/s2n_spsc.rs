@@ -1,7 +1,8 @@
-//! Is a channel that both sides close freed behind the last use of it (s2n-quic-core 0.91.0, `sync::spsc`)?
+//! Is a channel that both sides close freed behind the last use of it (s2n-quic-core 0.91.0,
+//! `sync::spsc`)?
 //!
-//! Copied by `run` into the tests of s2n-quic-core. Its channel has the atomics and the waker of `dpor`, as it has those of loom in
-//! its own loom tests.
+//! Copied by `run` into the tests of s2n-quic-core. Its channel has the atomics and the waker of
+//! `dpor`, as it has those of loom in its own loom tests.
 
 use s2n_quic_core::sync::spsc::channel;
 

@@ -1,6 +1,7 @@
 //! Is the id of a thread in use until all its destructors have run (thread_local-rs, issue 75)?
 //!
-//! Copied by `run` into the tests of thread_local 1.1.10. It has the statics, the mutex and the atomics of `dpor`.
+//! Copied by `run` into the tests of thread_local 1.1.10. It has the statics, the mutex and the
+//! atomics of `dpor`.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ fn thread_local_ids() {
         let numbers = Arc::new(ThreadLocal::<Number>::new());
         let theirs = numbers.clone();
         let first = dpor::thread::spawn(move || {
-            // This variable is there before the one that gives the id back, and so it is dropped after that one.
+            // This variable is there before the one that gives the id back, and so it is dropped
+            // after that one.
             LAST.with_borrow_mut(|last| {
                 let own: *const Number = theirs.get_or_default();
                 *last = Some(Last {

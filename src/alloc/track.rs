@@ -5,10 +5,12 @@ use std::alloc::{self as std_alloc, Layout};
 use crate::config::LOOM;
 use crate::rt::{self, Tracked};
 
-/// A value that must be dropped, or taken out, before the execution ends, as `loom::alloc::Track`; and only once.
+/// A value that must be dropped, or taken out, before the execution ends, as `loom::alloc::Track`;
+/// and only once.
 ///
-/// Otherwise the test fails, and the report says where the value was made. That shows what a queue loses, and what it hands out
-/// twice: two threads that copy an element out of the same slot have one value each.
+/// Otherwise the test fails, and the report says where the value was made. That shows what a queue
+/// loses, and what it hands out twice: two threads that copy an element out of the same slot have
+/// one value each.
 #[derive(Debug)]
 pub struct Track<T> {
     // In front of the value: what is dropped twice is mostly no value any more the second time.
@@ -45,8 +47,8 @@ impl<T> Track<T> {
 
 /// Lets the heap block that holds `value` stay allocated when an execution ends.
 ///
-/// Otherwise that would be a failure; see [`Builder::check_leaks`](crate::Builder::check_leaks). This is about one
-/// block: what the value points to lies in others.
+/// Otherwise that would be a failure; see [`Builder::check_leaks`](crate::Builder::check_leaks).
+/// This is about one block: what the value points to lies in others.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicUsize, Ordering};
@@ -61,8 +63,8 @@ pub fn may_leak<T: ?Sized>(value: &T) {
     rt::may_leak((&raw const *value).addr());
 }
 
-/// With loom's signatures: the block at this address is a tracked one, as those are in loom that its `Arc` and its
-/// `alloc` have made.
+/// With loom's signatures: the block at this address is a tracked one, as those are in loom that
+/// its `Arc` and its `alloc` have made.
 pub(crate) fn track_block(address: usize) {
     if LOOM {
         rt::must_free(address);

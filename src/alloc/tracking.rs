@@ -1,7 +1,7 @@
 //! How does the model hear of each allocation?
 //!
-//! [`Tracking`] passes each call on to the allocator behind it, and tells `rt::heap` of the block. On
-//! an OS thread that runs no model this is one test of a thread-local variable.
+//! [`Tracking`] passes each call on to the allocator behind it, and tells `rt::heap` of the block.
+//! On an OS thread that runs no model this is one test of a thread-local variable.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -12,16 +12,18 @@ use crate::rt::{
 
 /// An allocator that lets models see the blocks of the allocator behind it.
 ///
-/// All memory comes from the inner allocator, and nothing is added to it: a block that `Tracking<A>` has allocated
-/// may be freed by `A`, and the other way round. It is of use as the global allocator only; see the [module](super)
-/// for when you have to declare it yourself.
+/// All memory comes from the inner allocator, and nothing is added to it: a block that
+/// `Tracking<A>` has allocated may be freed by `A`, and the other way round. It is of use as the
+/// global allocator only; see the [module](super) for when you have to declare it yourself.
 ///
-/// What a model's threads free is given back, or handed out again, only after the execution has ended, so that later
-/// uses of it are found. At most 64 MiB wait for that; beyond, the oldest blocks are given back early. Up to 16 MiB
-/// of small blocks are kept for the next execution, until the exploration ends.
+/// What a model's threads free is given back, or handed out again, only after the execution has
+/// ended, so that later uses of it are found. At most 64 MiB wait for that; beyond, the oldest
+/// blocks are given back early. Up to 16 MiB of small blocks are kept for the next execution, until
+/// the exploration ends.
 ///
-/// There is one exception to where memory comes from. In the few executions in which a thread is held up to see whether it uses
-/// freed memory, blocks of up to 64 KiB lie on pages of their own, which only `Tracking` can free.
+/// There is one exception to where memory comes from. In the few executions in which a thread is
+/// held up to see whether it uses freed memory, blocks of up to 64 KiB lie on pages of their own,
+/// which only `Tracking` can free.
 ///
 /// ```
 /// use dpor::alloc::Tracking;
@@ -98,13 +100,13 @@ unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: 
     behind(Asked::Free(start.addr()), free);
 }
 
-// SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
-// that returns, or a block that the inner allocator has returned for the same layout and that has been freed, or one
-// with pages of its own, which is recognised when it comes back, or one of a reserve, which nobody is given twice. So the
-// contract is kept if `A` keeps it; a block that is to be freed may stay allocated for longer, and one that is to be made larger
-// may move, which callers cannot tell.
-// What `rt::heap` does besides neither unwinds nor touches the block; when it allocates itself, it has made sure that it
-// is not entered again.
+// SAFETY: each method hands its arguments to the same method of the inner allocator and returns
+// what that returns, or a block that the inner allocator has returned for the same layout and that
+// has been freed, or one with pages of its own, which is recognised when it comes back, or one of a
+// reserve, which nobody is given twice. So the contract is kept if `A` keeps it; a block that is to
+// be freed may stay allocated for longer, and one that is to be made larger may move, which callers
+// cannot tell. What `rt::heap` does besides neither unwinds nor touches the block; when it
+// allocates itself, it has made sure that it is not entered again.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -288,7 +290,8 @@ mod tests {
             for zeroed in [false, true, false] {
                 heap.reset();
                 heap.record(true);
-                // SAFETY: the layout has a size, the block is written to within it and freed with it.
+                // SAFETY: the layout has a size, the block is written to within it and freed with
+                // it.
                 let start = unsafe {
                     let start = match zeroed {
                         true => TRACKING.alloc_zeroed(layout),

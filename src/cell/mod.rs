@@ -7,13 +7,14 @@
 //! | [`Cell`] | loom's and `std::cell::Cell` |
 //! | `RefCell`, `OnceCell`, `LazyCell` and their kin | std's own: they count their borrows themselves, and no two threads share them |
 //!
-//! An access is neither a scheduling point nor an event: its position among its neighbours does not matter as long as
-//! it is ordered with the accesses of other threads. If it is not, the test fails. Only what the language guarantees
-//! counts as ordered: a `Relaxed` access orders nothing, whatever the execution.
+//! An access is neither a scheduling point nor an event: its position among its neighbours does not
+//! matter as long as it is ordered with the accesses of other threads. If it is not, the test
+//! fails. Only what the language guarantees counts as ordered: a `Relaxed` access orders nothing,
+//! whatever the execution.
 //!
-//! Where std and loom use one name for two things (`get`, `get_mut`), it means std's here, unless [loom's
-//! signatures](crate#looms-signatures) are asked for. Loom's are also called [`UnsafeCell::read`] and
-//! [`UnsafeCell::write`].
+//! Where std and loom use one name for two things (`get`, `get_mut`), it means std's here, unless
+//! [loom's signatures](crate#looms-signatures) are asked for. Loom's are also called
+//! [`UnsafeCell::read`] and [`UnsafeCell::write`].
 
 mod single;
 mod unsafe_cell;

@@ -1,7 +1,7 @@
 //! Why is a cell for one thread watched at all?
 //!
-//! Because types around it claim to be `Sync`, as loom's users do, and may be wrong: then two threads
-//! are in it at once, and the model says so.
+//! Because types around it claim to be `Sync`, as loom's users do, and may be wrong: then two
+//! threads are in it at once, and the model says so.
 
 use std::cell as std_cell;
 use std::cmp::Ordering;
@@ -10,7 +10,8 @@ use std::fmt;
 use super::UnsafeCell;
 use super::unsafe_cell::peel;
 
-/// Drop-in replacement for `std::cell::Cell` that tells the model of accesses, as `loom::cell::Cell`.
+/// Drop-in replacement for `std::cell::Cell` that tells the model of accesses, as
+/// `loom::cell::Cell`.
 ///
 /// Accesses through the pointer of [`as_ptr`](Cell::as_ptr) are not watched.
 #[repr(transparent)]
@@ -93,8 +94,8 @@ impl<T: ?Sized> Cell<T> {
     /// Returns a cell around a value that is borrowed exclusively.
     pub const fn from_mut(value: &mut T) -> &Cell<T> {
         let pointer = value as *mut T as *const Cell<T>;
-        // SAFETY: the cell is transparent over the value; the reference was exclusive and is borrowed as
-        // long, so only this thread can reach the value.
+        // SAFETY: the cell is transparent over the value; the reference was exclusive and is
+        // borrowed as long, so only this thread can reach the value.
         unsafe { &*pointer }
     }
 }

@@ -8,10 +8,10 @@ use crate::rt::{self, Accessing, Memory};
 
 /// Drop-in replacement for `std::cell::UnsafeCell` that tells the model of accesses.
 ///
-/// It has the layout of `T`. Accesses by [`with`](UnsafeCell::with), [`with_mut`](UnsafeCell::with_mut),
-/// [`read`](UnsafeCell::read) and [`write`](UnsafeCell::write) are watched. Accesses through the raw pointer of std's
-/// [`get`](UnsafeCell::get) are not, because the model cannot see them. With loom's signatures `get` is `read`, and
-/// `get_mut` is `write`.
+/// It has the layout of `T`. Accesses by [`with`](UnsafeCell::with),
+/// [`with_mut`](UnsafeCell::with_mut), [`read`](UnsafeCell::read) and [`write`](UnsafeCell::write)
+/// are watched. Accesses through the raw pointer of std's [`get`](UnsafeCell::get) are not, because
+/// the model cannot see them. With loom's signatures `get` is `read`, and `get_mut` is `write`.
 ///
 /// ```
 /// use dpor::cell::UnsafeCell;
@@ -70,8 +70,8 @@ const fn is_thin<T: ?Sized>() -> bool {
     size_of::<*const T>() == size_of::<*const ()>()
 }
 
-/// The value of a cell. In a `const fn` it cannot be moved out of its field, because the compiler does
-/// not see that nothing is left to drop.
+/// The value of a cell. In a `const fn` it cannot be moved out of its field, because the compiler
+/// does not see that nothing is left to drop.
 ///
 /// # Safety
 ///
@@ -110,7 +110,8 @@ impl<T: ?Sized> UnsafeCell<T> {
         f(self.0.get().cast_const())
     }
 
-    /// Calls `f` with a pointer to the value, which `f` may read and write through until it returns.
+    /// Calls `f` with a pointer to the value, which `f` may read and write through until it
+    /// returns.
     ///
     /// The access lasts until `f` returns: what publishes the value has to come behind that.
     #[track_caller]
@@ -131,7 +132,8 @@ impl<T: ?Sized> UnsafeCell<T> {
         }
     }
 
-    /// Returns a pointer to read and write through, for as long as it lives. Loom calls this `get_mut`.
+    /// Returns a pointer to read and write through, for as long as it lives. Loom calls this
+    /// `get_mut`.
     #[track_caller]
     pub fn write(&self) -> MutPtr<T> {
         MutPtr {
@@ -209,8 +211,8 @@ impl<T: ?Sized> UnsafeCell<T> {
     /// Returns a cell around a value that is borrowed exclusively.
     pub const fn from_mut(value: &mut T) -> &mut UnsafeCell<T> {
         let pointer = value as *mut T as *mut UnsafeCell<T>;
-        // SAFETY: the cell is transparent over std's, which is transparent over `T`; the reference was
-        // exclusive and is borrowed as long.
+        // SAFETY: the cell is transparent over std's, which is transparent over `T`; the reference
+        // was exclusive and is borrowed as long.
         unsafe { &mut *pointer }
     }
 }
@@ -235,8 +237,8 @@ impl<T: ?Sized> fmt::Debug for UnsafeCell<T> {
 
 /// A pointer that stands for a read access.
 ///
-/// The access begins where the pointer is made. It lasts up to the last operation that its thread makes before the
-/// pointer is dropped, so that a guard may unlock first and then drop the pointer.
+/// The access begins where the pointer is made. It lasts up to the last operation that its thread
+/// makes before the pointer is dropped, so that a guard may unlock first and then drop the pointer.
 #[derive(Debug)]
 pub struct ConstPtr<T: ?Sized> {
     access: Option<Accessing>,
@@ -245,8 +247,8 @@ pub struct ConstPtr<T: ?Sized> {
 
 /// A pointer that stands for a write access.
 ///
-/// The access begins where the pointer is made. It lasts up to the last operation that its thread makes before the
-/// pointer is dropped, so that a guard may unlock first and then drop the pointer.
+/// The access begins where the pointer is made. It lasts up to the last operation that its thread
+/// makes before the pointer is dropped, so that a guard may unlock first and then drop the pointer.
 #[derive(Debug)]
 pub struct MutPtr<T: ?Sized> {
     access: Option<Accessing>,
@@ -265,8 +267,8 @@ impl<T: ?Sized> ConstPtr<T> {
     ///
     /// # Safety
     ///
-    /// As for dereferencing a raw pointer: the cell must be alive, and nobody may write to it while the reference is
-    /// used.
+    /// As for dereferencing a raw pointer: the cell must be alive, and nobody may write to it while
+    /// the reference is used.
     pub unsafe fn deref(&self) -> &T {
         resume(&self.access);
         // SAFETY: the caller's contract.
@@ -288,8 +290,8 @@ impl<T: ?Sized> MutPtr<T> {
     ///
     /// # Safety
     ///
-    /// As for dereferencing a raw pointer: the cell must be alive, and nobody else may use it while the reference is
-    /// used.
+    /// As for dereferencing a raw pointer: the cell must be alive, and nobody else may use it while
+    /// the reference is used.
     #[expect(
         clippy::mut_from_ref,
         reason = "loom's signature; the pointer stands for an exclusive access"

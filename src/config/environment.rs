@@ -1,7 +1,7 @@
 //! What do the variables of the environment say, and what is wrong with one that says nothing?
 //!
-//! A variable that is empty is one that is not set. One that does not parse is an error that names it, its value and what was
-//! expected.
+//! A variable that is empty is one that is not set. One that does not parse is an error that names
+//! it, its value and what was expected.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -47,7 +47,8 @@ impl Environment<'_> {
         Ok(text.filter(|text| !text.trim().is_empty()))
     }
 
-    /// The name of the variable that is set: loom's where its users' scripts set it, and ours is not set.
+    /// The name of the variable that is set: loom's where its users' scripts set it, and ours is
+    /// not set.
     pub(crate) fn either(&self, name: &'static str) -> &'static str {
         let is_set = |name| !matches!(self.text(name), Ok(None));
         let of_loom = OF_LOOM.iter().find(|(ours, _)| LOOM && *ours == name);
@@ -181,8 +182,8 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "; this one is too big")
 }
 
-/// What is added of a text that is no number of those that are read: they have no sign, so one that has only digits is
-/// too big.
+/// What is added of a text that is no number of those that are read: they have no sign, so one that
+/// has only digits is too big.
 fn too_big(text: &str) -> &'static str {
     let text = text.trim();
     let digits = text.strip_prefix('+').unwrap_or(text);

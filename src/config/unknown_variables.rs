@@ -1,7 +1,8 @@
 //! Which variables of the environment seem to be meant for this crate, but say nothing to it?
 //!
-//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if it had; so would `DPOR_SEED=3`
-//! where nothing is drawn. It is told once in a process, on standard error itself: what a test prints is shown only if it fails.
+//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if it
+//! had; so would `DPOR_SEED=3` where nothing is drawn. It is told once in a process, on standard
+//! error itself: what a test prints is shown only if it fails.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,8 +11,8 @@ use std::sync::Once;
 /// How all of them begin.
 const PREFIX: &str = "DPOR_";
 
-/// Those that are read by the tests of this crate and by nothing else. What begins with `DPOR_TEST_` tells one
-/// of them what to do in a process of its own.
+/// Those that are read by the tests of this crate and by nothing else. What begins with
+/// `DPOR_TEST_` tells one of them what to do in a process of its own.
 const OF_OUR_TESTS: [&str; 9] = [
     "DPOR_BLESS",
     "DPOR_FUZZ",
@@ -39,8 +40,8 @@ pub(crate) fn tell(settings: impl FnOnce() -> BTreeSet<String>) {
 /// Those that only an algorithm that samples goes by.
 const OF_SAMPLERS: [&str; 3] = ["DPOR_ITERATIONS", "DPOR_PCT_DEPTH", "DPOR_SEED"];
 
-/// Tells, the first time that it is called, which variables are set although this algorithm, which draws nothing by chance,
-/// does not go by them.
+/// Tells, the first time that it is called, which variables are set although this algorithm, which
+/// draws nothing by chance, does not go by them.
 pub(crate) fn tell_of_samplers(algorithm: &str) {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -92,7 +93,8 @@ fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> 
     lines
 }
 
-/// How many bytes must be put in, left out or replaced to make one name of the other (Levenshtein's distance).
+/// How many bytes must be put in, left out or replaced to make one name of the other (Levenshtein's
+/// distance).
 fn typos(one: &str, other: &str) -> usize {
     // The distances of the part of `one` so far from every beginning of `other`.
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,9 +1,10 @@
 //! Which loops that were taken to wait for a change give up by themselves after some rounds?
 //!
-//! What they do then was explored only where nothing else could run, and a report that calls itself complete would not tell.
-//! Of loops with a hint and of timed waits that is said at the end. A loop without a hint may be any loop that reads, and it is
-//! looked at when it has waited for the first time: if it gives up, the exploration begins anew. So is a loop with a hint that
-//! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
+//! What they do then was explored only where nothing else could run, and a report that calls itself
+//! complete would not tell. Of loops with a hint and of timed waits that is said at the end. A loop
+//! without a hint may be any loop that reads, and it is looked at when it has waited for the first
+//! time: if it gives up, the exploration begins anew. So is a loop with a hint that is to be taken
+//! for one step: that is done if it does not give up, and the exploration begins anew, too.
 
 use std::mem::discriminant;
 use std::ptr;
@@ -69,7 +70,8 @@ impl Probe<'_> {
         self.solo_run(wait).0
     }
 
-    /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does, and what is known then.
+    /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does,
+    /// and what is known then.
     fn solo_run(&mut self, wait: &FirstWait) -> (Option<usize>, PooledDriver) {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
@@ -109,7 +111,8 @@ impl Probe<'_> {
         let before = match wait.at {
             WaitsAt::Timed => self.settings.timeout_bound,
             WaitsAt::Look | WaitsAt::Cycle => self.settings.spin_bound + 1,
-            // Of the first rounds some may have been unlike the others, because something else came before.
+            // Of the first rounds some may have been unlike the others, because something else came
+            // before.
             WaitsAt::Hint => looks.rounds().max(self.settings.spin_bound + 1),
         };
         let more = more.filter(|&more| more > 0);
@@ -117,7 +120,8 @@ impl Probe<'_> {
     }
 }
 
-/// The looks from one place in a loop, the last one of each round: after how many events of its thread they come, in order.
+/// The looks from one place in a loop, the last one of each round: after how many events of its
+/// thread they come, in order.
 struct LooksThere {
     all: Vec<usize>,
     /// How many of them come before the first wait.
@@ -159,8 +163,9 @@ impl LooksThere {
         lengths.take_while(|&length| Some(length) == last).count() as u32
     }
 
-    /// How many rounds more the thread has made before it left the loop for another one, if it did. That may look at the same,
-    /// and even have the same hint, in a function that both call. But it looks from another place.
+    /// How many rounds more the thread has made before it left the loop for another one, if it did.
+    /// That may look at the same, and even have the same hint, in a function that both call. But it
+    /// looks from another place.
     fn rounds_before_another(&self, driver: &Driver) -> Option<u32> {
         let (_, ends) = driver.machine.ends_further()?;
         let last = *self.all.last()?;
@@ -176,7 +181,8 @@ fn lengths(looks: &[usize]) -> impl DoubleEndedIterator<Item = usize> + Clone {
     looks.windows(2).map(|two| two[1] - two[0])
 }
 
-/// The loop in which a thread has gone round until it was stopped, if all that it does there is to look.
+/// The loop in which a thread has gone round until it was stopped, if all that it does there is to
+/// look.
 fn await_loop(wait: &FirstWait, driver: &Driver) -> Option<AwaitLoop> {
     let machine = &driver.machine;
     let (_, has_left) = machine.rounds_further();

@@ -1,7 +1,8 @@
 //! What is reported of a failure if the process ends before it can be looked at?
 //!
-//! What the execution itself shows. It is written on the stack of a thread of the program, in a panic hook or in a handler of a
-//! signal, or by the watchdog, so nothing is run here, no lock is taken that the program could hold, and what matters most was said before.
+//! What the execution itself shows. It is written on the stack of a thread of the program, in a
+//! panic hook or in a handler of a signal, or by the watchdog, so nothing is run here, no lock is
+//! taken that the program could hold, and what matters most was said before.
 
 use crate::diagnose::orderings::suggest_orderings;
 use crate::exploration::replay_command;
@@ -54,7 +55,8 @@ mod tests {
     use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use crate::{Builder, FailureKind, thread};
 
-    /// What the watchdog would say if one of these came to no end: the text of each that was dropped.
+    /// What the watchdog would say if one of these came to no end: the text of each that was
+    /// dropped.
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     /// Its tests are not to hear each other.

@@ -1,8 +1,9 @@
 //! Does a thread use a block after its free in a way that nothing sees?
 //!
-//! It is held up behind its last event before the free, until the block is freed, which is done in an execution whose blocks
-//! are locked then: if it uses this one in whatever way, there is a fault. Nothing is wrongly found. It is an execution as any
-//! other, in which a thread has been slow, and who only keeps the pointer, or compares it, does not use the block.
+//! It is held up behind its last event before the free, until the block is freed, which is done in
+//! an execution whose blocks are locked then: if it uses this one in whatever way, there is a
+//! fault. Nothing is wrongly found. It is an execution as any other, in which a thread has been
+//! slow, and who only keeps the pointer, or compares it, does not use the block.
 
 use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, schedule, without};
 use crate::exploration::progress::above_captured;
@@ -18,7 +19,8 @@ use crate::rt::lifetime::delayed_use::RawUse;
 use crate::rt::rare::rarely;
 
 impl Probe<'_> {
-    /// The execution in which the block is used after its free, if this thread does so once it goes on.
+    /// The execution in which the block is used after its free, if this thread does so once it goes
+    /// on.
     pub(crate) fn uses_after_free(
         &mut self,
         driver: &mut Driver,

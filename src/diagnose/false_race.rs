@@ -1,8 +1,9 @@
 //! Is a failure none, because something that is not seen keeps it from ever happening?
 //!
-//! What a counter of std's or an atomic of std's orders looks like a free that races with the uses of its block.
-//! That it is none shows if the free is tried before the use, or in who has made it. What hangs from a static that nobody
-//! hears of looks like a leak, and that it is none shows if the execution is made once more.
+//! What a counter of std's or an atomic of std's orders looks like a free that races with the uses
+//! of its block. That it is none shows if the free is tried before the use, or in who has made it.
+//! What hangs from a static that nobody hears of looks like a leak, and that it is none shows if
+//! the execution is made once more.
 
 use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, leads_to, schedule, without};
 use crate::rt::engine::linearise::past;
@@ -13,7 +14,8 @@ use crate::rt::exec::run::Found;
 use crate::rt::exec::suppressed_races::SuppressedRaces;
 use crate::rt::heap::COUNTS;
 
-/// Whether the threads of this execution have operated on objects where a block of std's has its counts.
+/// Whether the threads of this execution have operated on objects where a block of std's has its
+/// counts.
 fn are_counts_seen(found: &Found, block: &Block) -> bool {
     let names = &found.driver.machine.names;
     let mut events = found.driver.trace.events().iter();
@@ -32,8 +34,9 @@ fn are_counts_seen(found: &Found, block: &Block) -> bool {
 }
 
 impl Probe<'_> {
-    /// Whether a static leads to the blocks that seem to be leaked also where the execution is made once more. If not, what
-    /// looked like their addresses was left there by something else, and this is a leak that is not doubted any more.
+    /// Whether a static leads to the blocks that seem to be leaked also where the execution is made
+    /// once more. If not, what looked like their addresses was left there by something else, and
+    /// this is a leak that is not doubted any more.
     pub(crate) fn hangs_from_a_static(&mut self, found: &mut Found) -> bool {
         let explorer = Box::new(Replay::new(leads_to(found)));
         let again = self.fails(explorer, 1, Looks::default());
@@ -44,7 +47,8 @@ impl Probe<'_> {
         !leaks
     }
 
-    /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
+    /// The free that was taken for a race, if it comes after every use of its block for a reason
+    /// that is not seen.
     pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<SuppressedRaces> {
         let End::DataRace(race) = found.end.clone() else {
             return None;
@@ -63,8 +67,9 @@ impl Probe<'_> {
         is_in_order.then_some(free)
     }
 
-    /// Whether the free comes before the use that it races with if all is done before that use that can be. If not, what is unseen
-    /// has ordered them. Nothing is known if the free depends on that use.
+    /// Whether the free comes before the use that it races with if all is done before that use that
+    /// can be. If not, what is unseen has ordered them. Nothing is known if the free depends on
+    /// that use.
     fn comes_first(&mut self, found: &mut Found, race: &DataRace) -> Option<bool> {
         let driver = &mut found.driver;
         driver.compute_clocks();

@@ -1,7 +1,8 @@
 //! Which execution fails like another one, and is easier to read?
 //!
-//! What the failure depends on alone, in the order with the fewest switches; the simplest of what a short search over executions
-//! with few preemptions finds; and whatever fails with two turns of a thread made one.
+//! What the failure depends on alone, in the order with the fewest switches; the simplest of what a
+//! short search over executions with few preemptions finds; and whatever fails with two turns of a
+//! thread made one.
 
 use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, leads_to, same, schedule};
 use crate::diagnose::reproduce::may_come_again;
@@ -30,7 +31,8 @@ impl Probe<'_> {
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }
 
-    /// A simpler execution with the same failure: the simplest one of those with few preemptions, as far as these are searched.
+    /// A simpler execution with the same failure: the simplest one of those with few preemptions,
+    /// as far as these are searched.
     pub(crate) fn searched(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX).early());
         let mut driver = self.driver(explorer);
@@ -58,8 +60,8 @@ impl Probe<'_> {
                 end, driver: rest, ..
             } = *other;
             driver = rest;
-            // A test that does something else each time has nothing that could be searched. One that failed where the
-            // execution before went on leaves no trace to go on from, either.
+            // A test that does something else each time has nothing that could be searched. One
+            // that failed where the execution before went on leaves no trace to go on from, either.
             if !may_come_again(&end) || driver.failed_in_the_prefix() {
                 break;
             }
@@ -72,9 +74,10 @@ impl Probe<'_> {
         })
     }
 
-    /// [`Probe::searched`] where loops without a hint wait after a few rounds, if one has waited here after a thousand, which
-    /// nobody wants to read. What such a loop would do if it gave up by itself is not asked: what is found fails, whether it
-    /// is all or not. From then on the closure is run in this way, because only so what was found comes again.
+    /// [`Probe::searched`] where loops without a hint wait after a few rounds, if one has waited
+    /// here after a thousand, which nobody wants to read. What such a loop would do if it gave up
+    /// by itself is not asked: what is found fails, whether it is all or not. From then on the
+    /// closure is run in this way, because only so what was found comes again.
     pub(crate) fn fail_earlier(&mut self, found: &mut Found) -> Option<Box<Found>> {
         if !found.driver.machine.has_waited_late() {
             return None;
@@ -87,8 +90,8 @@ impl Probe<'_> {
         better
     }
 
-    /// The same failure with fewer switches, of which it has more than are searched for: as long as one is
-    /// found, two turns of a thread are made one.
+    /// The same failure with fewer switches, of which it has more than are searched for: as long as
+    /// one is found, two turns of a thread are made one.
     pub(crate) fn merge_turns(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let mut best: Option<Box<Found>> = None;
         let mut left = self.settings.simplify;
@@ -118,8 +121,8 @@ impl Probe<'_> {
     }
 }
 
-/// What of an execution that failed its failure depends on, in the order with the fewest switches, and what that costs. `None`
-/// if that cannot be told.
+/// What of an execution that failed its failure depends on, in the order with the fewest switches,
+/// and what that costs. `None` if that cannot be told.
 fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     let driver = &mut found.driver;
     driver.compute_clocks();
@@ -146,7 +149,8 @@ fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     Some((cost, schedule(&order, &began, driver)))
 }
 
-/// How hard an execution is to read: its switches, then its events, then the threads that begin before their first steps.
+/// How hard an execution is to read: its switches, then its events, then the threads that begin
+/// before their first steps.
 type Cost = (usize, usize, usize);
 
 fn cost(found: &Found) -> Cost {

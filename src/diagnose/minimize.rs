@@ -2,10 +2,11 @@
 //!
 //! The execution that failed is one of many with the same failure, and seldom the simplest. What is
 //! shown has been executed: first only what the failure depends on, in the order with the fewest
-//! switches; then the simplest that a short search over executions with few preemptions finds, if it is simpler
-//! still, first where loops without a hint go round a few times only; and if that finds nothing, whatever fails
-//! with two turns of a thread made one (`simpler.rs`). Of a data race, one is shown that hangs on what is said of it (`telling.rs`). Then
-//! pairs of operations are tried the other way round, until the test passes. Nothing of that means anything if the failure
+//! switches; then the simplest that a short search over executions with few preemptions finds, if
+//! it is simpler still, first where loops without a hint go round a few times only; and if that
+//! finds nothing, whatever fails with two turns of a thread made one (`simpler.rs`). Of a data
+//! race, one is shown that hangs on what is said of it (`telling.rs`). Then pairs of operations are
+//! tried the other way round, until the test passes. Nothing of that means anything if the failure
 //! does not come again from its own schedule (`again.rs`).
 
 use std::backtrace::Backtrace;
@@ -41,8 +42,9 @@ use crate::verdict::failure::place;
 /// The most pairs that are tried the other way round.
 const PAIRS_MAX: usize = 64;
 
-/// For each execution that may be searched for a simpler one (`Builder::simplify`), so many events are spent on all of what is
-/// tried to show a failure. Most executions have fewer. Where they are longer, fewer are tried.
+/// For each execution that may be searched for a simpler one (`Builder::simplify`), so many events
+/// are spent on all of what is tried to show a failure. Most executions have fewer. Where they are
+/// longer, fewer are tried.
 const EVENTS_EACH: u64 = 500;
 
 /// How many times the events of the exploration may be spent on that besides.
@@ -126,8 +128,8 @@ pub(crate) struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
-    /// and no other one.
+    /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to
+    /// see it and no other one.
     pub(crate) fn minimize(&mut self, found: &mut Found, repeat: bool) -> Minimized {
         suggest_orderings(&mut found.end, &found.driver.trace);
         let events = found.driver.stats.events + found.driver.trace.len() as u64;
@@ -205,8 +207,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Whether the test would have passed if the panic were what `join` returns, as it is of std's threads
-    /// (`Builder::catch_panics`).
+    /// Whether the test would have passed if the panic were what `join` returns, as it is of std's
+    /// threads (`Builder::catch_panics`).
     fn is_handled(&mut self, found: &Found) -> bool {
         let End::Panicked { thread, .. } = &found.end else {
             return false;
@@ -229,8 +231,9 @@ impl Probe<'_> {
         body.passes(&leads_to(found)).is_some()
     }
 
-    /// Fills in what a panic said and where, if the hook was not asked about it. The program may have set one of its own,
-    /// so the execution is run again under dpor's. (Of `resume_unwind` no hook is told.)
+    /// Fills in what a panic said and where, if the hook was not asked about it. The program may
+    /// have set one of its own, so the execution is run again under dpor's. (Of `resume_unwind` no
+    /// hook is told.)
     pub(crate) fn ask(&mut self, found: &mut Found) {
         let End::Panicked { thread, .. } = found.end else {
             return;
@@ -252,8 +255,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Fills in what the program said in this execution. If nobody has listened, it is run again, and what is said there
-    /// counts as long as the same happens.
+    /// Fills in what the program said in this execution. If nobody has listened, it is run again,
+    /// and what is said there counts as long as the same happens.
     pub(crate) fn hear(&mut self, found: &mut Found) {
         if self.log.keeps() {
             return found.hear(self.log.lines());
@@ -441,8 +444,8 @@ impl Probe<'_> {
     }
 }
 
-/// Of a thread that has made none of its steps there is its spawn, which takes its place. Gives those of them whose code
-/// has begun.
+/// Of a thread that has made none of its steps there is its spawn, which takes its place. Gives
+/// those of them whose code has begun.
 pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Vec<ThreadId> {
     let mut began = Vec::new();
     for it in of {
@@ -459,7 +462,8 @@ pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Ve
     began
 }
 
-/// Those of the first so many events that can be made without the ones of this thread from so many on, in order.
+/// Those of the first so many events that can be made without the ones of this thread from so many
+/// on, in order.
 pub(crate) fn without(driver: &Driver, (thread, from): (ThreadId, u32), length: usize) -> Vec<u32> {
     let is_left = |&at: &u32| driver.clocks.clock(at, thread) < from;
     (0..length as u32).filter(is_left).collect()
@@ -498,8 +502,8 @@ pub(crate) fn decided(found: &Found) -> usize {
     }
 }
 
-/// After how many events of an execution that ended in a livelock nothing happened any more but the last rounds of those who
-/// spin, again and again, and the first of them was let go.
+/// After how many events of an execution that ended in a livelock nothing happened any more but the
+/// last rounds of those who spin, again and again, and the first of them was let go.
 fn spins_from(trace: &Trace, stuck: &[Blocked]) -> usize {
     let events = trace.events();
     let let_go = |event: &&Event| event.outcome.is_released();
@@ -531,8 +535,8 @@ pub(crate) fn same(one: &Found, other: &Found) -> bool {
         && gist(one) == gist(other)
 }
 
-/// What a panic says, if it says something, without the values that it says it of: numbers, and what `assert_eq`
-/// puts on lines of their own.
+/// What a panic says, if it says something, without the values that it says it of: numbers, and
+/// what `assert_eq` puts on lines of their own.
 fn gist(found: &Found) -> Option<String> {
     let first = found.said()?.lines().next().unwrap_or_default();
     Some(first.chars().filter(|c| !c.is_numeric()).collect())

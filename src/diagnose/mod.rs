@@ -1,4 +1,5 @@
-//! From a failing execution to the one that is shown: the closure runs again until the cause is plain.
+//! From a failing execution to the one that is shown: the closure runs again until the cause is
+//! plain.
 
 pub(crate) mod bounded_loop;
 pub(crate) mod crash_report;

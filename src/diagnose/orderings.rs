@@ -1,9 +1,10 @@
 //! Does a data race hang on the orderings that are too weak?
 //!
-//! Of an execution in which a thread has read what another one wrote it can be said which orderings would have put the two
-//! accesses in order. That is of no use where the thread accesses the memory whatever it reads: then it also does so where it
-//! reads first, and the two race there as before. So that is tried, and what races without such a pair is shown instead. What
-//! is left to be said of orderings are pairs that the thread goes by.
+//! Of an execution in which a thread has read what another one wrote it can be said which orderings
+//! would have put the two accesses in order. That is of no use where the thread accesses the memory
+//! whatever it reads: then it also does so where it reads first, and the two race there as before.
+//! So that is tried, and what races without such a pair is shown instead. What is left to be said
+//! of orderings are pairs that the thread goes by.
 
 use crate::diagnose::minimize::{Looks, Probe, same};
 use crate::rt::engine::critical::candidates;
@@ -33,8 +34,8 @@ pub(crate) fn suggest_orderings(end: &mut End, trace: &Trace) {
 }
 
 impl Probe<'_> {
-    /// The same race without a pair of operations that would put it in order if they were stronger and that it does not
-    /// hang on, if there is one.
+    /// The same race without a pair of operations that would put it in order if they were stronger
+    /// and that it does not hang on, if there is one.
     pub(crate) fn without_needless_races(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let mut best: Option<Box<Found>> = None;
         let mut left = TRIES_MAX;

@@ -1,7 +1,8 @@
 //! Has a thread that writes in a data race told all that it tells before it writes?
 //!
-//! The execution ends with the race, and what would have come then is not in it. So it is made once more up to where the thread
-//! that reads looks at what it was told, and that thread goes no further.
+//! The execution ends with the race, and what would have come then is not in it. So it is made once
+//! more up to where the thread that reads looks at what it was told, and that thread goes no
+//! further.
 
 use crate::diagnose::minimize::{Looks, Probe};
 use crate::rt::engine::exclude_thread::Without;
@@ -11,8 +12,8 @@ use crate::rt::exec::run::{Explored, Found};
 use crate::rt::report::publication;
 
 impl Probe<'_> {
-    /// Fills in whether the last that the second thread of a race has learnt of the first one is all that it tells, if that makes a
-    /// difference.
+    /// Fills in whether the last that the second thread of a race has learnt of the first one is
+    /// all that it tells, if that makes a difference.
     pub(crate) fn find_publication_order(&mut self, found: &mut Found) {
         let End::DataRace(race) = &found.end else {
             return;

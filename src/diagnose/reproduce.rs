@@ -1,9 +1,10 @@
 //! Does a failure come again from its own schedule?
 //!
-//! If the closure is deterministic, it does. If not, what decides is not only the schedule, and neither the
-//! failure nor the pair that it would hang on can be put down to that. A test that a clock or a counter of
-//! std's decides on cannot be told from one that is deterministic while it is explored: what differs comes behind the
-//! events that are repeated, or is no event. Once there is a failure, a few more executions are no cost.
+//! If the closure is deterministic, it does. If not, what decides is not only the schedule, and
+//! neither the failure nor the pair that it would hang on can be put down to that. A test that a
+//! clock or a counter of std's decides on cannot be told from one that is deterministic while it is
+//! explored: what differs comes behind the events that are repeated, or is no event. Once there is
+//! a failure, a few more executions are no cost.
 
 use std::mem::discriminant;
 
@@ -16,8 +17,8 @@ use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{End, Pair, Reproduction};
 use crate::rt::exec::run::{Explored, Found};
 
-/// How often a failure is run again, and how often the pair that it hangs on the other way round: a coin that was
-/// tossed in each of these executions is very unlikely to speak for the pair.
+/// How often a failure is run again, and how often the pair that it hangs on the other way round: a
+/// coin that was tossed in each of these executions is very unlikely to speak for the pair.
 const TIMES: usize = 3;
 
 /// Numbers below this are no addresses: nothing is allocated in the first page.
@@ -43,7 +44,8 @@ impl Probe<'_> {
     fn once_more(&mut self, found: &Found) -> Reproduction {
         let explorer = Box::new(Replay::new(leads_to(found)));
         match self.explored(explorer, 1, Looks::default()).0 {
-            // Behind the panic, while its thread unwinds, another one asks for the first time whether a thread has finished.
+            // Behind the panic, while its thread unwinds, another one asks for the first time
+            // whether a thread has finished.
             Explored::Passed(other)
                 if other.ends_are_seen() && other.executed().len() >= decided(found) =>
             {
@@ -58,9 +60,10 @@ impl Probe<'_> {
     }
 }
 
-/// Whether a thread panics between events that are all repeated from an earlier execution. What it does after its last
-/// one it did there as well, and had it panicked there, that execution would have failed. Something has kept a value
-/// from then, and keeps it still, so that the failure comes again in this process, but not in the next one.
+/// Whether a thread panics between events that are all repeated from an earlier execution. What it
+/// does after its last one it did there as well, and had it panicked there, that execution would
+/// have failed. Something has kept a value from then, and keeps it still, so that the failure comes
+/// again in this process, but not in the next one.
 fn had_passed(found: &Found) -> bool {
     let End::Panicked { thread, .. } = found.end else {
         return false;
@@ -84,8 +87,8 @@ pub(crate) fn may_come_again(end: &End) -> bool {
     )
 }
 
-/// The first event that came out otherwise, of those that the schedule decides: which of several threads that spin for ever
-/// goes first is up to who explores.
+/// The first event that came out otherwise, of those that the schedule decides: which of several
+/// threads that spin for ever goes first is up to who explores.
 fn differs(one: &Found, other: &Found) -> Reproduction {
     let (mine, theirs) = (&one.driver, &other.driver);
     let events = mine.trace.events().iter().zip(theirs.trace.events());

@@ -1,7 +1,8 @@
 //! What is there to be done between two executions?
 //!
-//! To show the one that has ended, to note the loops that have waited, to write the checkpoint, and to see whether a limit is
-//! reached. In the end it knows what an exploration without a failure has to say of itself.
+//! To show the one that has ended, to note the loops that have waited, to write the checkpoint, and
+//! to see whether a limit is reached. In the end it knows what an exploration without a failure has
+//! to say of itself.
 
 use std::time::Instant;
 
@@ -61,20 +62,22 @@ pub(crate) struct Watch<'a> {
     hintless: usize,
     /// Rounds of them and of those that are still to be told of.
     rounds: Vec<Round>,
-    /// How many bytes held what is still to be explored when it was looked at last whether the system has twice as many more.
+    /// How many bytes held what is still to be explored when it was looked at last whether the
+    /// system has twice as many more.
     looked_at: usize,
 }
 
-/// What is still to be explored takes memory in steps, each twice as large as the one before. That there is enough for the next
-/// one is not looked at for fewer bytes than this.
+/// What is still to be explored takes memory in steps, each twice as large as the one before. That
+/// there is enough for the next one is not looked at for fewer bytes than this.
 const LOOKED_AT_MIN: usize = 2 << 20;
 
-/// After so many executions it is looked at how many bytes there are: a plan grows by little in between.
+/// After so many executions it is looked at how many bytes there are: a plan grows by little in
+/// between.
 const LOOKED_AT_EACH: u64 = 64;
 
 impl<'a> Watch<'a> {
-    /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is one schedule that is
-    /// followed instead.
+    /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is
+    /// one schedule that is followed instead.
     ///
     /// # Panics
     ///
@@ -166,7 +169,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether another execution may begin. What the program has said in the last one is in the log, and then forgotten.
+    /// Whether another execution may begin. What the program has said in the last one is in the
+    /// log, and then forgotten.
     pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
         if rarely!(std::mem::take(&mut self.asks)) {
@@ -212,7 +216,8 @@ impl<'a> Watch<'a> {
             self.progress.tick(driver);
             self.stopped = self.limit(driver);
         }
-        // Whoever takes it up is to find the failure again, and not to call complete what has failed.
+        // Whoever takes it up is to find the failure again, and not to call complete what has
+        // failed.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
             let known = || {
                 (
@@ -233,7 +238,8 @@ impl<'a> Watch<'a> {
         machine.has_learnt() && !self.settings.is_sampling()
     }
 
-    /// The loops of which it has to be known now whether they give up, if the exploration has stopped for that.
+    /// The loops of which it has to be known now whether they give up, if the exploration has
+    /// stopped for that.
     pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
         (self.asks && self.stopped.is_none()).then(|| self.waits.take_asked())
     }
@@ -256,15 +262,16 @@ impl<'a> Watch<'a> {
         self.failed = true;
     }
 
-    /// Whether there is nothing more to be said of an exploration without a failure: it has seen and checked something, and nobody
-    /// has asked for one execution. So it mostly is.
+    /// Whether there is nothing more to be said of an exploration without a failure: it has seen
+    /// and checked something, and nobody has asked for one execution. So it mostly is.
     #[inline]
     pub(crate) fn is_plain(&self, driver: &Driver) -> bool {
         let stats = driver.stats;
         stats.complete > 0 && stats.longest > 0 && self.settings.trace.is_none()
     }
 
-    /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
+    /// What an exploration without a failure may have to say of itself: that it has seen nothing,
+    /// or checked nothing.
     pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
         let (site, stats) = (self.site, driver.stats);
         if stats.left_out() > 0 && stats.complete == 0 {
@@ -310,7 +317,8 @@ impl<'a> Watch<'a> {
         loops::around(read, &round.stack, self.site)
     }
 
-    /// Where loops make its executions long that have no hint: the looks that they come back to, and the lines `around` these.
+    /// Where loops make its executions long that have no hint: the looks that they come back to,
+    /// and the lines `around` these.
     fn hintless(
         &self,
         driver: &Driver,
@@ -420,7 +428,8 @@ impl<'a> Watch<'a> {
         {
             return Some(Limit::Duration(most));
         }
-        // Before the first execution it is the memory of an earlier model, of which this one has made nothing yet.
+        // Before the first execution it is the memory of an earlier model, of which this one has
+        // made nothing yet.
         if let Some(most) = settings.max_memory
             && driver.stats.begun() > self.before
             && driver.memory() > most
@@ -433,8 +442,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether the system does not have what the plan is going to ask for, which holds so many bytes. Where memory is refused
-    /// the process ends, and with it all that was explored.
+    /// Whether the system does not have what the plan is going to ask for, which holds so many
+    /// bytes. Where memory is refused the process ends, and with it all that was explored.
     #[cold]
     fn limit_of_system(&mut self, memory: usize) -> Option<Limit> {
         // The largest part of it may double soon, whenever that was last done.
@@ -463,7 +472,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// A file whose exploration is taken up, with what it knows besides. It is in a box because mostly there is none.
+/// A file whose exploration is taken up, with what it knows besides. It is in a box because mostly
+/// there is none.
 type TakenUp = (Box<Checkpoint>, Known);
 
 /// Takes up what is in the file that the settings ask for, if that is this model's.

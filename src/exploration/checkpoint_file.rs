@@ -1,12 +1,13 @@
 //! Where is an unfinished exploration kept, and when is it taken up again?
 //!
-//! A file holds the lines that say what it belongs to, then those of the loops that have waited (`first_waits.rs`), what the
-//! test has said that executions came to (`outcomes.rs`), what the explorer still has to do (`rt/engine/checkpoint.rs`), and a
-//! checksum over all of it. It is written beside its place and then
-//! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
-//! belongs to another test, or to another build of this one, is refused: the numbers in it
-//! would mean something else. One that belongs to another model of the test is left to that one, and so is one that another
-//! process has written meanwhile: only who has written the file or taken it up writes it again and removes it.
+//! A file holds the lines that say what it belongs to, then those of the loops that have waited
+//! (`first_waits.rs`), what the test has said that executions came to (`outcomes.rs`), what the
+//! explorer still has to do (`rt/engine/checkpoint.rs`), and a checksum over all of it. It is
+//! written beside its place and then renamed, so that there is a whole one at any time, whenever
+//! the process is killed. A file that belongs to another test, or to another build of this one, is
+//! refused: the numbers in it would mean something else. One that belongs to another model of the
+//! test is left to that one, and so is one that another process has written meanwhile: only who has
+//! written the file or taken it up writes it again and removes it.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -27,7 +28,8 @@ const MAGIC: &str = "dpor checkpoint 11";
 /// How it begins, whatever the number.
 const BEGINS: &str = "dpor checkpoint ";
 
-/// What the lines are called that say which test the file belongs to, which of its models, and which settings.
+/// What the lines are called that say which test the file belongs to, which of its models, and
+/// which settings.
 const TEST: &str = "test";
 const MODEL: &str = "model";
 const SETTINGS: &str = "settings";
@@ -35,7 +37,8 @@ const SETTINGS: &str = "settings";
 /// How the name ends of a file that is being written.
 const BESIDE: &str = ".new";
 
-/// What it knows besides what the explorer still has to do: the first waits, and what executions came to.
+/// What it knows besides what the explorer still has to do: the first waits, and what executions
+/// came to.
 pub(crate) type Known = (Vec<FirstWait>, Outcomes);
 
 /// The file of one exploration.
@@ -112,8 +115,8 @@ impl Checkpoint {
     /// Takes up what the file holds, if there is one, and gives what it knows besides. `None` if it
     /// belongs to another model of the test, which has been told then: this one has no file.
     pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Known>, String> {
-        // Not every run comes to the end, where nothing may be left: a file that was torn would stay for good
-        // where the last run fails, or where there is none.
+        // Not every run comes to the end, where nothing may be left: a file that was torn would
+        // stay for good where the last run fails, or where there is none.
         for torn in self.left_over() {
             // Should it stay, it is told at the end.
             let _ = fs::remove_file(torn);
@@ -138,7 +141,8 @@ impl Checkpoint {
             }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
-        // What somebody has named by mistake is not to be removed. One that is torn is as long as it is.
+        // What somebody has named by mistake is not to be removed. One that is torn is as long as
+        // it is.
         let begins = BEGINS.as_bytes();
         if !bytes.starts_with(begins) && !begins.starts_with(&bytes) {
             let file = self.file.display();
@@ -186,7 +190,8 @@ impl Checkpoint {
         Ok(Some((waits, outcomes)))
     }
 
-    /// Whether a file can be written here, which is better known before the exploration than after it.
+    /// Whether a file can be written here, which is better known before the exploration than after
+    /// it.
     fn try_to_write(&self) -> Result<(), String> {
         let beside = self.beside();
         let tried = File::create(&beside).and_then(|_| fs::remove_file(&beside));
@@ -276,8 +281,8 @@ impl Checkpoint {
         beside.into()
     }
 
-    /// Everything has been explored: there is nothing to take up any more, and what a killed process
-    /// was writing is of no use either.
+    /// Everything has been explored: there is nothing to take up any more, and what a killed
+    /// process was writing is of no use either.
     pub(crate) fn remove(&self) {
         if self.is_anothers() {
             return;
@@ -294,7 +299,8 @@ impl Checkpoint {
         }
     }
 
-    /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]). What a living one writes is its own.
+    /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]). What a
+    /// living one writes is its own.
     fn left_over(&self) -> Vec<PathBuf> {
         let Claim(file) = &self.claim;
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
@@ -363,13 +369,15 @@ fn is_alive(process: u32) -> bool {
     is_there && process != std::process::id()
 }
 
-/// Whether there may be a process of this number besides this one. It cannot be asked, so what another one has left stays.
+/// Whether there may be a process of this number besides this one. It cannot be asked, so what
+/// another one has left stays.
 #[cfg(not(unix))]
 fn is_alive(process: u32) -> bool {
     process != std::process::id()
 }
 
-/// The right of one exploration of this process to a file, which is named from the root, until it is dropped.
+/// The right of one exploration of this process to a file, which is named from the root, until it
+/// is dropped.
 struct Claim(PathBuf);
 
 /// Which files are claimed, and for which tests.

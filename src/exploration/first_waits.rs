@@ -1,7 +1,8 @@
 //! Where did loops wait for a change for the first time?
 //!
-//! What leads to each such place is kept, because it is asked there whether the loop gives up by itself (`gives_up.rs`): of loops
-//! without a hint at once, of the others in the end, or at once, too, if they are to be taken for one step.
+//! What leads to each such place is kept, because it is asked there whether the loop gives up by
+//! itself (`gives_up.rs`): of loops without a hint at once, of the others in the end, or at once,
+//! too, if they are to be taken for one step.
 
 use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::run::Between;
@@ -19,7 +20,8 @@ pub(crate) struct FirstWait {
     pub(crate) events: u32,
     /// What leads to it.
     pub(crate) schedule: Schedule,
-    /// Whether its loop is known not to give up by itself. An exploration that is taken up does not know it any more.
+    /// Whether its loop is known not to give up by itself. An exploration that is taken up does not
+    /// know it any more.
     pub(crate) stays: bool,
 }
 
@@ -86,7 +88,8 @@ pub(crate) struct FirstWaits {
 }
 
 impl FirstWaits {
-    /// None; `hints_are_asked` says whether it has to be known at once of loops with a hint whether they give up.
+    /// None; `hints_are_asked` says whether it has to be known at once of loops with a hint whether
+    /// they give up.
     pub(crate) fn new(hints_are_asked: bool) -> FirstWaits {
         FirstWaits {
             hints_are_asked,

@@ -1,8 +1,8 @@
 //! How does an exploration come from its first execution to its verdict?
 //!
-//! It searches until nothing is left to explore, an execution too many has failed, or a limit is met. Each failure is looked at when
-//! it is found: whether it is one at all, whether it is known, and how to show it. In the end there are failures, or something to
-//! be said of what was explored.
+//! It searches until nothing is left to explore, an execution too many has failed, or a limit is
+//! met. Each failure is looked at when it is found: whether it is one at all, whether it is known,
+//! and how to show it. In the end there are failures, or something to be said of what was explored.
 
 pub(crate) mod between_executions;
 pub(crate) mod checkpoint_file;
@@ -157,8 +157,8 @@ fn tell_of_interrupt(settings: &Builder, explored: &Result<Passed, Box<Failure>>
     });
 }
 
-/// Whether it is tried if threads use what has been freed. Who has nothing simplified has the closure run for nothing but the
-/// exploration.
+/// Whether it is tried if threads use what has been freed. Who has nothing simplified has the
+/// closure run for nothing but the exploration.
 fn tries_raw_uses(settings: &Builder, given: Option<&Schedule>) -> bool {
     CAN_LOCK && given.is_none() && settings.simplify > 0
 }
@@ -221,7 +221,8 @@ impl Exploration<'_> {
         }
     }
 
-    /// Tries whether threads use what has been freed. False if that was the last failure to be found.
+    /// Tries whether threads use what has been freed. False if that was the last failure to be
+    /// found.
     fn tries_raw_uses(&mut self, driver: &mut Driver) -> bool {
         let uses = driver.raw_uses.as_mut().map(|uses| uses.take());
         for raw in uses.unwrap_or_default() {
@@ -236,7 +237,8 @@ impl Exploration<'_> {
         self.looks_at_raw_use(found, driver)
     }
 
-    /// Looks at what a try beside the exploration has found, if it has. False if that was the last failure to be found.
+    /// Looks at what a try beside the exploration has found, if it has. False if that was the last
+    /// failure to be found.
     fn looks_at_raw_use(&mut self, found: Option<Box<Found>>, driver: &Driver) -> bool {
         found.is_none_or(|mut found| {
             found.driver.stats = driver.stats;
@@ -244,8 +246,9 @@ impl Exploration<'_> {
         })
     }
 
-    /// What is learnt of these loops, if that makes another exploration of it: that one without a hint gives up by itself, as far
-    /// as that can be known, or that one with a hint does not, and may be taken for one step.
+    /// What is learnt of these loops, if that makes another exploration of it: that one without a
+    /// hint gives up by itself, as far as that can be known, or that one with a hint does not, and
+    /// may be taken for one step.
     fn learns(&mut self, driver: &Driver, asked: &[FirstWait]) -> Option<Learnt> {
         let machine = &driver.machine;
         let mut learnt = machine.limits.learnt.clone();
@@ -274,7 +277,8 @@ impl Exploration<'_> {
         driver
     }
 
-    /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
+    /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if
+    /// that was the last one.
     fn look_at(&mut self, mut found: Found) -> Result<PooledDriver, PooledDriver> {
         if let Some(given) = self.as_it_was_written(&found) {
             self.given = Some(given);
@@ -353,8 +357,8 @@ impl Exploration<'_> {
         (!was_tried || given.counts_fences()).then(|| given.counting_fences(!was_tried))
     }
 
-    /// Whether there were too many events because a loop that changes something in each round has kept others from going on, which
-    /// no scheduler of an operating system does for ever.
+    /// Whether there were too many events because a loop that changes something in each round has
+    /// kept others from going on, which no scheduler of an operating system does for ever.
     fn is_unfair(&self, found: &Found) -> bool {
         let machine = &found.driver.machine;
         matches!(found.end, End::TooManyEvents { .. })
@@ -479,8 +483,9 @@ impl Exploration<'_> {
                 cold_path();
                 let line = passed.report().cut_short(&self.site);
                 match passed.verdict {
-                    // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And
-                    // nobody has asked for leaving out what a loop does that gives up.
+                    // A search that ended at a limit may have seen next to nothing, and looks like
+                    // one that found nothing. And nobody has asked for leaving out what a loop does
+                    // that gives up.
                     Verdict::Stopped(_)
                     | Verdict::Waits(_)
                     | Verdict::TimesOut(_)
@@ -531,8 +536,8 @@ impl Builder {
     }
 }
 
-/// The driver once it has learnt from an execution that failed; as an error if the system has no memory for that, in which
-/// case the failures that are known are all there will be.
+/// The driver once it has learnt from an execution that failed; as an error if the system has no
+/// memory for that, in which case the failures that are known are all there will be.
 fn learnt_from(mut driver: PooledDriver, end: &End) -> Result<PooledDriver, PooledDriver> {
     if driver.lacks_memory().is_some() {
         return Err(driver);
@@ -546,7 +551,8 @@ fn is_known(failures: &[Failure], kind: FailureKind, place: &str) -> bool {
     (failures.iter()).any(|it| (it.kind, &*it.place) == (kind, place))
 }
 
-/// Adds to these failures those that are not among them, as long as there is room for at most so many.
+/// Adds to these failures those that are not among them, as long as there is room for at most so
+/// many.
 fn add_new(failures: &mut Vec<Failure>, more: Vec<Failure>, most: usize) {
     for failure in more {
         if failures.len() < most && !is_known(failures, failure.kind, &failure.place) {

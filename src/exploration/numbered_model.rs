@@ -1,8 +1,8 @@
 //! Which of the models of its test is this, and is a schedule for it?
 //!
-//! A test may have several models, and a schedule of one of them says nothing of the others: those are explored as ever, because
-//! the test may go by what they find. Models are counted on each OS thread, of which the standard harness makes one for
-//! each test.
+//! A test may have several models, and a schedule of one of them says nothing of the others: those
+//! are explored as ever, because the test may go by what they find. Models are counted on each OS
+//! thread, of which the standard harness makes one for each test.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -20,7 +20,8 @@ pub(crate) fn begin() {
     BEGUN.set(BEGUN.get() + 1);
 }
 
-/// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v2 main*2`, and the first one's without a number.
+/// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v2 main*2`, and
+/// the first one's without a number.
 pub(crate) fn numbered(schedule: &str) -> Cow<'_, str> {
     of_model(last(), schedule)
 }

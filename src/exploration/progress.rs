@@ -1,9 +1,10 @@
 //! How far is the exploration?
 //!
-//! A bar that is drawn anew several times a second where standard error is a terminal, and a line every
-//! few seconds where it is not. Both are written directly, past what the test harness captures, and not
-//! where it captures, unless the user asks for it. There, who waits for a test that seems to hang reads one line, after a
-//! minute. The thread that explores draws between two executions; no other thread and no execution knows of it.
+//! A bar that is drawn anew several times a second where standard error is a terminal, and a line
+//! every few seconds where it is not. Both are written directly, past what the test harness
+//! captures, and not where it captures, unless the user asks for it. There, who waits for a test
+//! that seems to hang reads one line, after a minute. The thread that explores draws between two
+//! executions; no other thread and no execution knows of it.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -31,8 +32,8 @@ const ROOMY: u16 = 75;
 /// The most executions between two looks at the clock.
 const CHECKED_AFTER: u32 = 1 << 10;
 
-/// The clock is looked at for the first time before this execution: most explorations that have fewer are over at once, and
-/// looking takes as long as some ten events.
+/// The clock is looked at for the first time before this execution: most explorations that have
+/// fewer are over at once, and looking takes as long as some ten events.
 const FIRST: u32 = 5;
 
 /// After so long the test harness says of a test, once, that it still runs.
@@ -46,8 +47,8 @@ pub(crate) struct Progress {
     next: Instant,
     /// When the clock was looked at last.
     looked: Instant,
-    /// How many executions there are from one look at the clock to the next, and how many are left of
-    /// them.
+    /// How many executions there are from one look at the clock to the next, and how many are left
+    /// of them.
     every: u32,
     left: u32,
     shares: Shares,
@@ -73,8 +74,9 @@ struct Shares {
 impl Shares {
     /// What is to be told after so many executions if this is the estimate, and if it has settled.
     ///
-    /// One that has not would make a percentage that stays where it is, or runs backwards: the estimate grows with the
-    /// executions. One that has settled and then grows by much after all takes the percentage away.
+    /// One that has not would make a percentage that stays where it is, or runs backwards: the
+    /// estimate grows with the executions. One that has settled and then grows by much after all
+    /// takes the percentage away.
     fn of(&mut self, begun: u64, estimate: Option<(f64, bool)>) -> Share {
         let Some((total, settled)) = estimate else {
             return Share::Unknown;
@@ -111,8 +113,9 @@ impl Style {
 }
 
 impl Progress {
-    /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish there is something to see,
-    /// unless the test harness captures what tests print. Then it is one line, unless it `ends` after a time that is set.
+    /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish
+    /// there is something to see, unless the test harness captures what tests print. Then it is one
+    /// line, unless it `ends` after a time that is set.
     pub(crate) fn new(start: Instant, wanted: Option<bool>, ends: bool) -> Progress {
         let captured = || CAPTURED.try_with(|it| *it).unwrap_or(true);
         let style = match wanted.unwrap_or_else(|| !captured()) {
@@ -214,7 +217,8 @@ pub(crate) fn above(print: impl FnOnce()) {
     BARS.suspend(print);
 }
 
-/// Prints this, above bars, past what the test harness captures: what a test prints that passes is not shown.
+/// Prints this, above bars, past what the test harness captures: what a test prints that passes is
+/// not shown.
 pub(crate) fn above_captured(text: &str) {
     // Standard error may be closed, and that is no reason to fail.
     above(|| drop(std::io::stderr().write_all(text.as_bytes())));
@@ -259,7 +263,8 @@ fn captured() -> bool {
         && !std::env::args().any(shown)
 }
 
-/// Whether the test harness runs one test after the other. Then it has begun a line with the test's name.
+/// Whether the test harness runs one test after the other. Then it has begun a line with the test's
+/// name.
 fn one_at_a_time() -> bool {
     let arguments: Vec<String> = std::env::args().collect();
     std::env::var("RUST_TEST_THREADS").is_ok_and(|threads| threads == "1")
@@ -267,11 +272,11 @@ fn one_at_a_time() -> bool {
         || (arguments.windows(2)).any(|pair| pair == ["--test-threads", "1"])
 }
 
-/// The text, at most 65 characters for any numbers below a billion, and the name of the test, since others may run at
-/// the same time.
+/// The text, at most 65 characters for any numbers below a billion, and the name of the test, since
+/// others may run at the same time.
 ///
-/// Where nothing is known of the total, it tells how many of the executions were given up, if any were: a search that does
-/// little else goes on for longer than an exploration without it.
+/// Where nothing is known of the total, it tells how many of the executions were given up, if any
+/// were: a search that does little else goes on for longer than an exploration without it.
 fn line(
     (begun, given_up): (u64, u64),
     share: Share,
@@ -367,7 +372,8 @@ mod tests {
         let mut told = |begun, total| shares.of(begun, Some((total, true)));
         assert_eq!(told(100, 1000.0), Share::Done(10, 1000.0));
         assert_eq!(told(200, 1000.0), Share::Done(20, 1000.0));
-        // An estimate that wavers holds it where it is, and one that has grown by half takes it away until it is reached.
+        // An estimate that wavers holds it where it is, and one that has grown by half takes it
+        // away until it is reached.
         assert_eq!(told(210, 1200.0), Share::Done(20, 1200.0));
         assert_eq!(told(220, 1500.0), Share::Beyond(1500.0));
         assert_eq!(told(400, 1500.0), Share::Done(27, 1500.0));

@@ -12,10 +12,10 @@ pub fn explore() {
 
 /// Switches exploration off for what follows, until [`explore`].
 ///
-/// There, threads go on in one order, and choices have their first outcome. The report is then not complete; its
-/// verdict is [`Verdict::Marked`](crate::Verdict::Marked), unless a limit or a bound on preemptions, switches or delays
-/// left something out, too: then it is theirs, and [`Report::excludes`](crate::Report::excludes) is true. Outside a
-/// model this does nothing.
+/// There, threads go on in one order, and choices have their first outcome. The report is then not
+/// complete; its verdict is [`Verdict::Marked`](crate::Verdict::Marked), unless a limit or a bound
+/// on preemptions, switches or delays left something out, too: then it is theirs, and
+/// [`Report::excludes`](crate::Report::excludes) is true. Outside a model this does nothing.
 ///
 /// ```
 /// use dpor::sync::Mutex;
@@ -42,7 +42,8 @@ pub fn stop_exploring() {
 
 /// Switches exploration off for the rest of this execution.
 ///
-/// Unlike after [`stop_exploring`], [`explore`] does not switch it on again. Outside a model this does nothing.
+/// Unlike after [`stop_exploring`], [`explore`] does not switch it on again. Outside a model this
+/// does nothing.
 pub fn skip_branch() {
     rt::skip_rest();
 }

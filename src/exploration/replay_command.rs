@@ -1,10 +1,11 @@
 //! Which command plays a schedule: runs this program again, and in it one test?
 //!
-//! `cargo test NAME` runs every test of any program of the package that has `NAME` in its name, and a schedule is for
-//! one of them. Cargo says in the environment which package a program belongs to; which target of the package it is
-//! shows in where it lies, and in the list of its sources that the compiler has left beside it. Features cannot be
-//! known. Of the settings in the environment those are repeated without which the same execution might not fail; how
-//! it was found makes no difference to a schedule.
+//! `cargo test NAME` runs every test of any program of the package that has `NAME` in its name, and
+//! a schedule is for one of them. Cargo says in the environment which package a program belongs to;
+//! which target of the package it is shows in where it lies, and in the list of its sources that
+//! the compiler has left beside it. Features cannot be known. Of the settings in the environment
+//! those are repeated without which the same execution might not fail; how it was found makes no
+//! difference to a schedule.
 
 use std::path::{Path, PathBuf};
 
@@ -35,10 +36,12 @@ const DOC: &str = "--doc";
 /// The file name of the programs that rustdoc makes of them.
 const OF_RUSTDOC: &str = "rust_out";
 
-/// The variable by which rustdoc, where it makes one program of many of them, says which one is to be run.
+/// The variable by which rustdoc, where it makes one program of many of them, says which one is to
+/// be run.
 const NUMBER_OF_RUSTDOC: &str = "RUSTDOC_DOCTEST_RUN_NB_TEST";
 
-/// The command that plays this schedule in the model that began last on this OS thread, which has the name of its test.
+/// The command that plays this schedule in the model that began last on this OS thread, which has
+/// the name of its test.
 pub(crate) fn replay(schedule: &str) -> String {
     replay_of(schedule, std::thread::current().name())
 }
@@ -98,8 +101,9 @@ fn command(test: Option<&str>) -> String {
     run.command()
 }
 
-/// Whether the package with its manifest there is one of a workspace, and not its root, where cargo means the root's own package
-/// if nothing else is said. A member may have a lock file of its own, as what was published of it has.
+/// Whether the package with its manifest there is one of a workspace, and not its root, where cargo
+/// means the root's own package if nothing else is said. A member may have a lock file of its own,
+/// as what was published of it has.
 fn is_member(package: &Path) -> bool {
     let is_root = |at: &Path| {
         let manifest = std::fs::read_to_string(at.join("Cargo.toml")).unwrap_or_default();
@@ -113,8 +117,9 @@ fn is_of_rustdoc(program: &Path) -> bool {
     program.file_stem().is_some_and(|stem| stem == OF_RUSTDOC)
 }
 
-/// Whether a thread of this name may be that of a test: it is called by the path of a function. A model may have a thread
-/// of its own instead, say for a bigger stack, and no test would run by the name of that.
+/// Whether a thread of this name may be that of a test: it is called by the path of a function. A
+/// model may have a thread of its own instead, say for a bigger stack, and no test would run by the
+/// name of that.
 fn is_path(name: &str) -> bool {
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '#');
     name != "main" && name.chars().all(of_a_path)
@@ -214,8 +219,8 @@ impl Run {
         self.arguments.iter().any(|it| it == argument)
     }
 
-    /// What cargo is to do, with which target of which profile; `None` if the program does not lie where cargo puts
-    /// it.
+    /// What cargo is to do, with which target of which profile; `None` if the program does not lie
+    /// where cargo puts it.
     fn target(&self, package: &str) -> Option<(&'static str, Vec<String>, &str)> {
         let stem = self.program.file_stem()?.to_str()?;
         // The tests in the documentation lie wherever rustdoc has put them.
@@ -242,7 +247,8 @@ impl Run {
         }
     }
 
-    /// The platform that was asked for: its folder is marked like the target directory that it is in.
+    /// The platform that was asked for: its folder is marked like the target directory that it is
+    /// in.
     fn platform(&self) -> Option<&str> {
         let directory = self.directory.as_ref()?;
         let outer = target_directory(directory)?;
@@ -271,8 +277,8 @@ fn tested(source: &Path, crate_name: &str, package: &str) -> Option<Vec<String>>
     Some(vec![kind.to_owned(), name.to_owned()])
 }
 
-/// The file that the program's code begins with, seen from the package in this directory: the first one that the compiler
-/// has noted. It writes it as it is seen from the root of the workspace.
+/// The file that the program's code begins with, seen from the package in this directory: the first
+/// one that the compiler has noted. It writes it as it is seen from the root of the workspace.
 fn source(program: &Path, package: &Path) -> Option<PathBuf> {
     let noted = std::fs::read_to_string(program.with_extension("d")).ok()?;
     let (_, sources) = noted.lines().next()?.split_once(".d: ")?;
@@ -288,8 +294,9 @@ fn source(program: &Path, package: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The word of a test's name that is in no other one, or that of its line. Rustdoc takes a filter with a space in it for two
-/// filters, either of which lets a test run, so the whole name would let none run, or all.
+/// The word of a test's name that is in no other one, or that of its line. Rustdoc takes a filter
+/// with a space in it for two filters, either of which lets a test run, so the whole name would let
+/// none run, or all.
 fn filter<'a>(test: &'a str, all: &[String]) -> &'a str {
     let is_alone = |word: &&str| all.iter().filter(|name| name.contains(*word)).count() <= 1;
     let mut words = test.rsplit(' ');
@@ -297,8 +304,9 @@ fn filter<'a>(test: &'a str, all: &[String]) -> &'a str {
     words.find(is_alone).unwrap_or(line)
 }
 
-/// The names of the tests that rustdoc has made this program of: beside it there still is the source of its harness. Nobody has
-/// promised that it is, or how it is written; whatever is otherwise there gives no names.
+/// The names of the tests that rustdoc has made this program of: beside it there still is the
+/// source of its harness. Nobody has promised that it is, or how it is written; whatever is
+/// otherwise there gives no names.
 fn documented(program: &Path) -> Vec<String> {
     let beside = program.parent().and_then(|it| std::fs::read_dir(it).ok());
     let paths = beside.into_iter().flatten().flatten().map(|it| it.path());
@@ -309,7 +317,8 @@ fn documented(program: &Path) -> Vec<String> {
     names.unwrap_or_default()
 }
 
-/// The names of the tests in the harness that rustdoc writes, by their numbers: the first text of each.
+/// The names of the tests in the harness that rustdoc writes, by their numbers: the first text of
+/// each.
 fn names(harness: &str) -> Vec<String> {
     let tests = harness.split("TestDescAndFn::new_doctest(").skip(1);
     let name = |test: &str| {

@@ -1,8 +1,8 @@
 //! Where are recorded executions written, and under which names?
 //!
-//! Into the directory of [`Builder::report_dir`](crate::Builder::report_dir), as three files per execution
-//! named after the test. A directory that cannot be written is told in one line, and the failure is reported
-//! all the same.
+//! Into the directory of [`Builder::report_dir`](crate::Builder::report_dir), as three files per
+//! execution named after the test. A directory that cannot be written is told in one line, and the
+//! failure is reported all the same.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,8 @@ impl ReportDir {
         }
     }
 
-    /// Writes the execution; `suffix` tells it from others of the same model. The line for the report says
-    /// where it is, or why it is not.
+    /// Writes the execution; `suffix` tells it from others of the same model. The line for the
+    /// report says where it is, or why it is not.
     pub(crate) fn write(&self, suffix: &str, execution: &Execution) -> String {
         let stem = format!("{}{suffix}", self.stem);
         // The directory a test runs in is not the one that its output is read in.

@@ -1,8 +1,8 @@
 //! Where is the last failure of each test kept, and how is a kept schedule read?
 //!
-//! A file per test, in a folder per program, under the target directory of the program that runs, so that
-//! the failure can be played again although its output has gone. Nothing depends on it: where there is no
-//! target directory, nothing is kept.
+//! A file per test, in a folder per program, under the target directory of the program that runs,
+//! so that the failure can be played again although its output has gone. Nothing depends on it:
+//! where there is no target directory, nothing is kept.
 
 use std::path::{Path, PathBuf};
 
@@ -30,16 +30,16 @@ pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<Pat
     Some(path)
 }
 
-/// A program's name without the number that cargo adds, which changes with what it was built for; `None` if there is
-/// none.
+/// A program's name without the number that cargo adds, which changes with what it was built for;
+/// `None` if there is none.
 pub(crate) fn unnumbered(name: &str) -> Option<&str> {
     let number = |tail: &str| tail.len() == 16 && tail.bytes().all(|b| b.is_ascii_hexdigit());
     let (before, tail) = name.rsplit_once('-')?;
     number(tail).then_some(before)
 }
 
-/// The target directory that a program was built in: cargo marks it if it has made it. In one that was there before, as where
-/// a volume is mounted, it only writes what it knows of the compiler.
+/// The target directory that a program was built in: cargo marks it if it has made it. In one that
+/// was there before, as where a volume is mounted, it only writes what it knows of the compiler.
 pub(crate) fn target_directory(program: &Path) -> Option<PathBuf> {
     let has = |directory: &Path, name: &str| directory.join(name).is_file();
     let marked = |it: &&Path| has(it, "CACHEDIR.TAG") || has(it, ".rustc_info.json");
@@ -60,8 +60,8 @@ pub(crate) fn read(text: &str) -> Result<String, String> {
     }
 }
 
-/// Where a path that is not a whole one leads from: cargo begins the tests of a package in the package, wherever cargo itself
-/// was called.
+/// Where a path that is not a whole one leads from: cargo begins the tests of a package in the
+/// package, wherever cargo itself was called.
 fn looked_in(path: &str) -> String {
     match std::env::current_dir() {
         Ok(directory) if Path::new(path).is_relative() => {

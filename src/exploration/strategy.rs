@@ -124,8 +124,8 @@ impl Builder {
         )
     }
 
-    /// Whether loops that wait are taken for one step: only where all executions are explored. With a bound, the execution that
-    /// stands for another one may have more preemptions.
+    /// Whether loops that wait are taken for one step: only where all executions are explored. With
+    /// a bound, the execution that stands for another one may have more preemptions.
     pub(crate) fn takes_loops_for_steps(&self) -> bool {
         self.await_loops
             && !self.is_sampling()
@@ -133,7 +133,8 @@ impl Builder {
             && self.bound().is_none()
     }
 
-    /// The seed that executions are drawn with. Where none are it means nothing, and nobody looks for one.
+    /// The seed that executions are drawn with. Where none are it means nothing, and nobody looks
+    /// for one.
     pub(crate) fn seed_to_draw_with(&self) -> u64 {
         match self.is_sampling() {
             true => self.seed.unwrap_or_else(fresh_seed),

@@ -7,8 +7,8 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// Holds the waker that was registered last, as `loom::future::AtomicWaker`.
 ///
-/// Each method is one critical section, so a wake-up comes before or after a registration and never in the middle of
-/// it.
+/// Each method is one critical section, so a wake-up comes before or after a registration and never
+/// in the middle of it.
 #[derive(Debug, Default)]
 pub struct AtomicWaker(Mutex<Option<Waker>>);
 
@@ -20,8 +20,8 @@ impl AtomicWaker {
 
     /// Stores `waker` and drops the previous one.
     ///
-    /// A previous waker of the same task is kept instead. So a task that registers each time it is polled, and finds
-    /// nothing, has changed nothing.
+    /// A previous waker of the same task is kept instead. So a task that registers each time it is
+    /// polled, and finds nothing, has changed nothing.
     #[track_caller]
     pub fn register(&self, waker: Waker) {
         let mut slot = self.lock();
@@ -33,7 +33,8 @@ impl AtomicWaker {
         }
     }
 
-    /// Stores a clone of `waker` and drops the previous one, as [`register`](AtomicWaker::register).
+    /// Stores a clone of `waker` and drops the previous one, as
+    /// [`register`](AtomicWaker::register).
     #[track_caller]
     pub fn register_by_ref(&self, waker: &Waker) {
         self.register(waker.clone());

@@ -1,8 +1,8 @@
 //! Futures inside a model.
 //!
-//! A task is a modelled thread that polls one future. Between polls, [`block_on`] waits on an object that the
-//! future's wakers notify. So a wake-up is a visible operation like any other, and async code is explored like
-//! threads.
+//! A task is a modelled thread that polls one future. Between polls, [`block_on`] waits on an
+//! object that the future's wakers notify. So a wake-up is a visible operation like any other, and
+//! async code is explored like threads.
 
 mod atomic_waker;
 mod task;
@@ -26,7 +26,8 @@ struct Signal {
     notify: Notify,
     /// Who polls the future.
     poller: Option<ThreadId>,
-    /// Whether the poller itself has asked for another poll. Only the poller looks at it or changes it.
+    /// Whether the poller itself has asked for another poll. Only the poller looks at it or changes
+    /// it.
     again: AtomicBool,
 }
 

@@ -1,8 +1,8 @@
 //! How does a future run beside others?
 //!
-//! Each task is a modelled thread of its own. An executor would only decide which ready task goes on,
-//! and that is what the exploration decides anyway. Who waits for a task asks one question, whether it is done, so that as
-//! little is explored as for a thread that is joined.
+//! Each task is a modelled thread of its own. An executor would only decide which ready task goes
+//! on, and that is what the exploration decides anyway. Who waits for a task asks one question,
+//! whether it is done, so that as little is explored as for a thread that is joined.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -27,7 +27,8 @@ const AWAITED: usize = TASK_AWAITED as usize;
 struct Shared {
     /// [`DONE`] and [`AWAITED`]: a modelled atomic.
     state: AtomicUsize,
-    /// Who is to be woken. Nobody is left in it when it is dropped, so that who drops it last makes no difference.
+    /// Who is to be woken. Nobody is left in it when it is dropped, so that who drops it last makes
+    /// no difference.
     waker: Mutex<ManuallyDrop<Option<Waker>>>,
 }
 
@@ -36,7 +37,8 @@ impl Shared {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to the state, as an operation at `site`, and gives what was in it. `None` where no model runs.
+    /// Adds to the state, as an operation at `site`, and gives what was in it. `None` where no
+    /// model runs.
     fn add(&self, what: usize, site: &'static Location<'static>) -> Option<usize> {
         let target = Target::atomic(
             self.state.as_ptr().addr(),
@@ -104,12 +106,14 @@ impl Shared {
 }
 
 thread_local! {
-    /// The modelled thread that wakes who awaits its task, which nobody calls, and where that task was spawned.
+    /// The modelled thread that wakes who awaits its task, which nobody calls, and where that task
+    /// was spawned.
     static FINISHES: Cell<Option<(Option<ThreadId>, &'static Location<'static>)>> = const { Cell::new(None) };
 }
 
-/// Where the task was spawned that the current thread finishes, if it wakes somebody because of that. A waker of the program's
-/// may do other things first, and let other threads go on; so it may be forgotten.
+/// Where the task was spawned that the current thread finishes, if it wakes somebody because of
+/// that. A waker of the program's may do other things first, and let other threads go on; so it may
+/// be forgotten.
 pub(super) fn finishes_at() -> Option<&'static Location<'static>> {
     let (thread, site) = FINISHES.get()?;
     (thread == rt::current()).then_some(site)
@@ -127,7 +131,8 @@ impl Drop for Finishes {
 /// Handle to a task, whose output it gives by `.await` or [`JoinHandle::join`].
 ///
 /// Awaiting a task that has panicked panics with the same payload. That takes
-/// [`Builder::catch_panics`](crate::Builder::catch_panics): otherwise the panic of the task is the failure.
+/// [`Builder::catch_panics`](crate::Builder::catch_panics): otherwise the panic of the task is the
+/// failure.
 pub struct JoinHandle<T> {
     shared: Arc<Shared>,
     /// Until it has been awaited.
@@ -172,8 +177,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The payload of the task's panic, as for [`thread::JoinHandle::join`], or a text if the output was awaited
-    /// before.
+    /// The payload of the task's panic, as for [`thread::JoinHandle::join`], or a text if the
+    /// output was awaited before.
     #[track_caller]
     pub fn join(self) -> thread::Result<T> {
         match self.thread {

@@ -1,25 +1,26 @@
 //! How is a stack suspended, resumed and ended?
 //!
-//! A [`Pool`] hands out stacks, each as a [`Coroutine`]. [`Coroutine::put`] puts a closure, the *body*, on it;
-//! [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
+//! A [`Pool`] hands out stacks, each as a [`Coroutine`]. [`Coroutine::put`] puts a closure, the
+//! *body*, on it; [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
 //! overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only file that
-//! names the `generator` crate, and these are the facts about it (0.8.11, and
-//! 0.8.12 but for what is said) that shape the file:
+//! names the `generator` crate, and these are the facts about it (0.8.11, and 0.8.12 but for what
+//! is said) that shape the file:
 //!
 //! - A generator is made once per stack and never started anew. Its code is the loop in
 //!   [`Control::serve`]: take a body, run it under `catch_unwind`, switch back. A new stack costs
 //!   system calls and page faults, 6 µs to make and as much to give back where this was measured;
-//!   the next body on a stack that exists costs 25 ns from start to end, a switch there and back 11.
-//!   The loop also gives each body the same depth to begin at, so that a variable of the same code
-//!   has the same distance from the top of the stack in each execution.
+//!   the next body on a stack that exists costs 25 ns from start to end, a switch there and back
+//!   11. The loop also gives each body the same depth to begin at, so that a variable of the same
+//!   code has the same distance from the top of the stack in each execution.
 //! - A generator that is dropped while frames are alive on it unwinds them with the process-wide
-//!   panic hook swapped out (not in 0.8.12), under the feet of tests that run in parallel. So a suspended stack is
-//!   never dropped: it is resumed until its body has ended, or leaked. An idle stack has no frames
-//!   but the loop's own; it is told to return, and a generator that has returned is dropped quietly.
+//!   panic hook swapped out (not in 0.8.12), under the feet of tests that run in parallel. So a
+//!   suspended stack is never dropped: it is resumed until its body has ended, or leaked. An idle
+//!   stack has no frames but the loop's own; it is told to return, and a generator that has
+//!   returned is dropped quietly.
 //! - The first generator of a process installs a panic hook and a signal handler. [`prepare`] makes
 //!   that happen at a moment of our choice.
-//! - The first generator that an OS thread resumes allocates a block that stays. [`prepare_thread`] does that before
-//!   anything is recorded.
+//! - The first generator that an OS thread resumes allocates a block that stays. [`prepare_thread`]
+//!   does that before anything is recorded.
 //! - A generator that has "local data" reports neither a panic nor an overflow by unwinding out of
 //!   `resume`. We catch panics ourselves and see an overflow in [`Control::state`], so each
 //!   generator is given local data (any pointer but null) and a switch needs no landing pad.
@@ -73,8 +74,8 @@ pub(crate) enum Resumed {
     Aborted,
 }
 
-/// The stacks of one exploration, all of one size but for those of threads that have asked for more. What is idle at
-/// its end is [`kept`] for another.
+/// The stacks of one exploration, all of one size but for those of threads that have asked for
+/// more. What is idle at its end is [`kept`] for another.
 pub(crate) struct Pool {
     stack_bytes: usize,
     idle: Pooled<Spare>,
@@ -131,13 +132,15 @@ impl Pool {
         }
     }
 
-    /// How large the stack is that somebody gets who needs so many bytes. There is no larger one than [`largest_stack`].
+    /// How large the stack is that somebody gets who needs so many bytes. There is no larger one
+    /// than [`largest_stack`].
     pub(crate) fn bytes_for(&self, bytes: usize) -> usize {
         let bytes = bytes.min(largest_stack()).next_multiple_of(PAGE);
         bytes.max(self.stack_bytes)
     }
 
-    /// A stack that was not idle here. Where there are more that are kept, some more become idle, because they have a lock.
+    /// A stack that was not idle here. Where there are more that are kept, some more become idle,
+    /// because they have a lock.
     #[cold]
     fn another(&mut self, bytes: usize) -> Option<Coroutine> {
         let few = match bytes == self.stack_bytes {
@@ -203,10 +206,12 @@ impl Pool {
     }
 }
 
-/// A body on a stack. It is handed on with each start and each end, so it is no more than a pointer.
+/// A body on a stack. It is handed on with each start and each end, so it is no more than a
+/// pointer.
 ///
-/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise: what is on the stack may be known
-/// to anybody, such as a list in a static, or an OS thread of a scope of std's. Only its guard page is [opened](overflow::open_guard).
+/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise: what
+/// is on the stack may be known to anybody, such as a list in a static, or an OS thread of a scope
+/// of std's. Only its guard page is [opened](overflow::open_guard).
 pub(crate) struct Coroutine(Rc<Control>);
 
 impl Coroutine {
@@ -272,8 +277,9 @@ impl Coroutine {
         self.came_back()
     }
 
-    /// [`Coroutine::resume`], of which [`Coroutine::came_back`] says the rest. Whoever has something to do in between does
-    /// not need what came of it to be put together for that and taken apart again.
+    /// [`Coroutine::resume`], of which [`Coroutine::came_back`] says the rest. Whoever has
+    /// something to do in between does not need what came of it to be put together for that and
+    /// taken apart again.
     #[inline(always)]
     pub(crate) fn run_on(&mut self) {
         let control = &*self.0;
@@ -298,7 +304,8 @@ impl Coroutine {
                 None => Ok(()),
                 Some(payload) => Err(payload),
             }),
-            // Only a signal handler comes back here: ours says why, and that of an overflow does not.
+            // Only a signal handler comes back here: ours says why, and that of an overflow does
+            // not.
             State::Running | State::Ready => match control.fault.take() {
                 Some(fault) => Resumed::Faulted(fault),
                 None if control.aborted.take() => Resumed::Aborted,
@@ -325,7 +332,8 @@ impl Coroutine {
         self.0.bytes
     }
 
-    /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
+    /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever
+    /// dropped.
     pub(crate) fn abandon(self) {
         // Dropping does the right thing in each state; the name is for the reader of the caller.
         drop(self);
@@ -359,17 +367,18 @@ impl Drop for Coroutine {
 pub(crate) fn suspend() {
     let current = CURRENT.get();
     assert!(!current.is_null(), "dpor bug: nothing to suspend");
-    // SAFETY: `resume` put the pointer there, borrows the coroutine that owns the control block, and
-    // takes the pointer away before it returns; we run inside of that `resume`.
+    // SAFETY: `resume` put the pointer there, borrows the coroutine that owns the control block,
+    // and takes the pointer away before it returns; we run inside of that `resume`.
     let control = unsafe { &*current };
     control.switch_back(State::Suspended);
 }
 
-/// Has this OS thread count one panic less: that of a stack which was given up in the middle of its unwinding, and which nobody
-/// will ever catch.
+/// Has this OS thread count one panic less: that of a stack which was given up in the middle of its
+/// unwinding, and which nobody will ever catch.
 ///
-/// An OS thread counts a panic when it begins and when it is caught. So one is begun on an OS thread that ends, on a stack
-/// that is suspended while it unwinds, and caught on this one. False if there is no OS thread or no stack to be had.
+/// An OS thread counts a panic when it begins and when it is caught. So one is begun on an OS
+/// thread that ends, on a stack that is suspended while it unwinds, and caught on this one. False
+/// if there is no OS thread or no stack to be had.
 #[cold]
 pub(crate) fn forget_panic() -> bool {
     /// No runtime is told of what runs there.
@@ -379,7 +388,8 @@ pub(crate) fn forget_panic() -> bool {
     };
     /// A stack that only its owner knows.
     struct Alone(Coroutine);
-    // SAFETY: everything that knows of the control block moves with it, and the other OS thread has ended when this one goes on.
+    // SAFETY: everything that knows of the control block moves with it, and the other OS thread has
+    // ended when this one goes on.
     unsafe impl Send for Alone {}
     fn unwind() {
         struct Suspend;
@@ -421,13 +431,14 @@ pub(crate) fn is_on_generator() -> bool {
     generator::is_generator()
 }
 
-/// Leaves the coroutine that runs on this OS thread for good, where it is, in the handler of this signal. Returns if
-/// there is none.
+/// Leaves the coroutine that runs on this OS thread for good, where it is, in the handler of this
+/// signal. Returns if there is none.
 ///
 /// # Safety
 ///
-/// Only in a handler on the alternative signal stack, or of a signal that code on this stack has raised itself, and only where nothing is in the middle of something that it has to
-/// finish, because it never does.
+/// Only in a handler on the alternative signal stack, or of a signal that code on this stack has
+/// raised itself, and only where nothing is in the middle of something that it has to finish,
+/// because it never does.
 #[cfg(unix)]
 pub(crate) unsafe fn leave(signal: libc::c_int, fault: Option<Fault>) {
     let current = CURRENT.get();
@@ -471,8 +482,9 @@ pub(crate) fn prepare(install: fn(&dyn Fn())) {
     });
 }
 
-/// Makes `generator` allocate now what it has once for each OS thread, which is not the program's: in the middle of
-/// the first execution it would have a place among the program's blocks, and in no other one.
+/// Makes `generator` allocate now what it has once for each OS thread, which is not the program's:
+/// in the middle of the first execution it would have a place among the program's blocks, and in no
+/// other one.
 pub(crate) fn prepare_thread() {
     generator::is_generator();
 }
@@ -488,7 +500,8 @@ thread_local! {
     static ASKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this OS thread makes a stack. The crate panics if the system has no memory for it, which is told otherwise.
+/// Whether this OS thread makes a stack. The crate panics if the system has no memory for it, which
+/// is told otherwise.
 pub(crate) fn asks_for_a_stack() -> bool {
     ASKS.get()
 }
@@ -562,11 +575,12 @@ impl Control {
 
     /// Runs the code of a thread, and what its runtime does behind it.
     ///
-    /// It is inlined into the code that each stack runs, so that the code of a thread returns there and nowhere else: a
-    /// processor predicts where a function returns to from the calls it has seen, which after a switch are those of
-    /// another stack. But an idle stack goes to another OS thread, and the compiler may look up once in a function where
-    /// the thread-locals of its OS thread are. So nothing that is inlined here may have to do with any, and what does is
-    /// a call.
+    /// It is inlined into the code that each stack runs, so that the code of a thread returns there
+    /// and nowhere else: a processor predicts where a function returns to from the calls it has
+    /// seen, which after a switch are those of another stack. But an idle stack goes to another OS
+    /// thread, and the compiler may look up once in a function where the thread-locals of its OS
+    /// thread are. So nothing that is inlined here may have to do with any, and what does is a
+    /// call.
     #[inline(always)]
     fn run(&self, body: ThreadMain) {
         /// The body unwinds if this is dropped.
@@ -583,7 +597,8 @@ impl Control {
         (self.ends.returns)();
     }
 
-    /// Goes over to the code on the stack, until that switches back. Must not be called on this stack.
+    /// Goes over to the code on the stack, until that switches back. Must not be called on this
+    /// stack.
     #[inline]
     fn go_over(&self) {
         let Some(mut generator) = self.generator.take() else {

@@ -1,7 +1,7 @@
 //! What may a shim ask of the runtime about memory?
 //!
-//! Whether plain memory may be used, and whether it must be freed; that what is older than the execution is put back at its
-//! end; and what is in it.
+//! Whether plain memory may be used, and whether it must be freed; that what is older than the
+//! execution is put back at its end; and what is in it.
 
 use crate::rt::event::Site;
 use crate::rt::exec::{accesses, context, frees, memory, restore};
@@ -15,8 +15,8 @@ pub(crate) struct Accessing {
     address: usize,
     size: usize,
     site: Site,
-    /// Whether the memory may be used up to the end of this. If not, then up to the last event before that, and where
-    /// the access [goes on](Accessing::resume).
+    /// Whether the memory may be used up to the end of this. If not, then up to the last event
+    /// before that, and where the access [goes on](Accessing::resume).
     lasts: bool,
 }
 
@@ -42,8 +42,8 @@ impl Drop for Accessing {
     }
 }
 
-/// Begins an access to plain memory; the test fails if it is not ordered with the others. `None` where
-/// nothing is watched.
+/// Begins an access to plain memory; the test fails if it is not ordered with the others. `None`
+/// where nothing is watched.
 #[track_caller]
 pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
     let site = context::here();
@@ -96,7 +96,8 @@ pub(crate) fn name_object(address: usize, size: usize, name: &str) {
     context::name_object(address, size, name);
 }
 
-/// The value whose references are counted at this address was dropped or moved out, while there are weak references to it.
+/// The value whose references are counted at this address was dropped or moved out, while there are
+/// weak references to it.
 pub(crate) fn value_is_gone(address: usize) {
     frees::value_is_gone(address);
 }
@@ -112,7 +113,8 @@ pub(crate) fn note_block(address: usize) {
     context::note_block(address);
 }
 
-/// The block that holds this address must be freed before the execution ends, whatever `Builder::check_leaks` says.
+/// The block that holds this address must be freed before the execution ends, whatever
+/// `Builder::check_leaks` says.
 pub(crate) fn must_free(address: usize) {
     context::must_free(address);
 }
@@ -122,21 +124,22 @@ pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);
 }
 
-/// Says that std counts the references to the block that holds this address, which is one of our own: nobody uses it without one.
+/// Says that std counts the references to the block that holds this address, which is one of our
+/// own: nobody uses it without one.
 pub(crate) fn std_counts(address: usize) {
     context::std_counts(address);
 }
 
-/// Keeps the bytes of a shim that is older than the execution, to put them back at its end. `object`
-/// is the address it is known by.
+/// Keeps the bytes of a shim that is older than the execution, to put them back at its end.
+/// `object` is the address it is known by.
 #[inline]
 #[track_caller]
 pub(crate) fn keep_pristine(object: usize, memory: Memory) {
     restore::keep_pristine(object, memory);
 }
 
-/// Calls `undo` with `start` when the execution has ended, if `object` is older than it. What is in the
-/// `size` bytes there belongs to the execution from now on.
+/// Calls `undo` with `start` when the execution has ended, if `object` is older than it. What is in
+/// the `size` bytes there belongs to the execution from now on.
 pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
     restore::undo_at_end(object, start, size, undo);
 }
@@ -152,8 +155,9 @@ pub(crate) fn bytes<T: ?Sized>(data: &T) -> u64 {
     unsafe { contents::of_bytes((&raw const *data).expose_provenance(), size_of_val(data)) }
 }
 
-/// The bytes of `data` and of all that it leads to, as one word that is another one if something is different; `None` if that is
-/// not known, or the thread that runs here is not in a loop with a hint.
+/// The bytes of `data` and of all that it leads to, as one word that is another one if something is
+/// different; `None` if that is not known, or the thread that runs here is not in a loop with a
+/// hint.
 pub(crate) fn contents<T: ?Sized>(data: &T) -> Option<u64> {
     // SAFETY: a reference leads to memory that can be read.
     unsafe { memory::reached_contents((&raw const *data).expose_provenance(), size_of_val(data)) }

@@ -1,7 +1,8 @@
 //! Which heap block does an address belong to, and what is its name?
 //!
-//! A [`Heap`] knows the live blocks that the threads of a model have allocated in this execution. It
-//! hears of them from the tracking allocator (`dpor::alloc::Tracking`), by the functions in [`attached`].
+//! A [`Heap`] knows the live blocks that the threads of a model have allocated in this execution.
+//! It hears of them from the tracking allocator (`dpor::alloc::Tracking`), by the functions in
+//! [`attached`].
 //!
 //! The name of a block is what is the same in each execution with the same history, whatever
 //! address the system hands out: the thread that allocated it, how many events that thread had
@@ -14,13 +15,13 @@
 //!
 //! - *Allocations* count only while [`Heap::record`] is on, which is while user code runs. What the
 //!   runtime allocates to do its work is not part of the model. A box that is made for the user's
-//!   values should be allocated while it is on if the user can get at them there, or the objects in it
-//!   have no name but an address.
-//! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees of
-//!   unknown blocks (older than the model, or than this execution) count while recording is on.
+//!   values should be allocated while it is on if the user can get at them there, or the objects in
+//!   it have no name but an address.
+//! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees
+//!   of unknown blocks (older than the model, or than this execution) count while recording is on.
 //! - A block that is freed is still known, as *gone*, and its memory is not given back before the
-//!   execution ends ([`kept`]), or handed out to the next one ([`stock`]): a use of it, and a second
-//!   free, are found. Frees of what is no block are kept from the allocator, and reported by
+//!   execution ends ([`kept`]), or handed out to the next one ([`stock`]): a use of it, and a
+//!   second free, are found. Frees of what is no block are kept from the allocator, and reported by
 //!   [`Heap::take_fault`].
 //! - A reallocation ends one block and begins another, even when it stays in place: whether it
 //!   stays is the system's choice and must not show in a name.
@@ -29,8 +30,8 @@
 //! frees stays listed; when its memory is handed out again, the newer block is what [`Heap::find`]
 //! finds.
 //!
-//! The heap allocates too, for its own tables. It moves its [`State`] out of its cell while it works,
-//! so the hooks that it causes find nothing to work on and leave. The same holds if a stack
+//! The heap allocates too, for its own tables. It moves its [`State`] out of its cell while it
+//! works, so the hooks that it causes find nothing to work on and leave. The same holds if a stack
 //! overflows within a hook and the work is never finished: that state is leaked, and the next
 //! [`Heap::reset`] makes a new one.
 
@@ -109,7 +110,8 @@ pub(crate) struct Heap {
     thread: Cell<(u32, u32)>,
     /// Whether `State::freed` or `State::fault` may have something in it.
     some_freed: Cell<bool>,
-    /// Whether frees of blocks are told that nobody has asked for, as long as there are others than the thread that runs.
+    /// Whether frees of blocks are told that nobody has asked for, as long as there are others than
+    /// the thread that runs.
     tells_all: Cell<bool>,
     others: Cell<bool>,
     /// Whether a block is watched.
@@ -134,7 +136,8 @@ struct State {
     counters: Counters,
     /// How many uses from outside there had been when the execution began.
     outsiders: u64,
-    /// The start of each block that was got from the system after more of them, and how many there were by then.
+    /// The start of each block that was got from the system after more of them, and how many there
+    /// were by then.
     later: Vec<(usize, u64)>,
     /// The memory that was freed since the object table last asked.
     freed: Vec<(usize, usize)>,
@@ -165,13 +168,15 @@ impl Heap {
         self.recording.replace(on)
     }
 
-    /// Says who allocates from now on, and how many events that thread has performed. Costs a store.
+    /// Says who allocates from now on, and how many events that thread has performed. Costs a
+    /// store.
     #[inline]
     pub(crate) fn set_thread(&self, thread: u32, events: u32) {
         self.thread.set((thread, events));
     }
 
-    /// Says how many events this thread, which is the one that allocates, has performed now. Costs a store.
+    /// Says how many events this thread, which is the one that allocates, has performed now. Costs
+    /// a store.
     #[inline(always)]
     pub(crate) fn set_events(&self, thread: u32, events: u32) {
         let (by, _) = self.thread.get();
@@ -179,8 +184,9 @@ impl Heap {
         self.thread.set((by, events));
     }
 
-    /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of the
-    /// tables, and switches recording off. Blocks that are still allocated are unknown from now on.
+    /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of
+    /// the tables, and switches recording off. Blocks that are still allocated are unknown from now
+    /// on.
     pub(crate) fn reset(&self) {
         self.give_back();
         self.recording.set(false);
@@ -234,8 +240,8 @@ impl Heap {
         self.with(|state| state.outsiders).unwrap_or(u64::MAX)
     }
 
-    /// Whether the address was in a block of this execution at the use from outside with this number, and somebody has
-    /// asked for the block.
+    /// Whether the address was in a block of this execution at the use from outside with this
+    /// number, and somebody has asked for the block.
     pub(crate) fn had(&self, address: usize, number: u64) -> bool {
         let had = self.with(|state| {
             let block = state.blocks.peek(address)?;
@@ -273,8 +279,8 @@ impl Heap {
         blocks
     }
 
-    /// The live block that contains `address`, the newest if there are several. From now on the heap
-    /// will report when it is freed.
+    /// The live block that contains `address`, the newest if there are several. From now on the
+    /// heap will report when it is freed.
     pub(crate) fn find(&self, address: usize) -> Option<Block> {
         self.with(|state| state.blocks.find(address)).flatten()
     }
@@ -284,8 +290,8 @@ impl Heap {
         self.with(|state| state.blocks.around(address)).flatten()
     }
 
-    /// Whether [`Heap::find`] certainly finds a block with this start and size for the address, and it is the one that
-    /// `is_it` is asked about. If so, it counts as found.
+    /// Whether [`Heap::find`] certainly finds a block with this start and size for the address, and
+    /// it is the one that `is_it` is asked about. If so, it counts as found.
     #[inline]
     pub(crate) fn is_still(
         &self,
@@ -312,7 +318,8 @@ impl Heap {
         live
     }
 
-    /// Adds the start and the size of each live block to the list. False if there are more blocks or bytes, or none is known.
+    /// Adds the start and the size of each live block to the list. False if there are more blocks
+    /// or bytes, or none is known.
     pub(crate) fn list_within(
         &self,
         list: &mut Vec<(usize, usize)>,
@@ -326,7 +333,8 @@ impl Heap {
         all == Some(true)
     }
 
-    /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to tell. Costs a load.
+    /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to tell. Costs a
+    /// load.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.some_freed.get()
@@ -348,8 +356,9 @@ impl Heap {
         self.with(|state| state.blocks.mark(address, |block| block.counted = true));
     }
 
-    /// In this execution frees of blocks that nobody has asked for are told, too, or not: those of which another thread may
-    /// know, because the thread that has made the block has made an event since then, or another one frees it.
+    /// In this execution frees of blocks that nobody has asked for are told, too, or not: those of
+    /// which another thread may know, because the thread that has made the block has made an event
+    /// since then, or another one frees it.
     pub(crate) fn tell_all(&self, all: bool) {
         self.tells_all.set(all);
         self.others.set(false);
@@ -570,7 +579,8 @@ impl Drop for Heap {
 }
 
 impl State {
-    /// Forgets all that is left of an exploration but the memory of the tables, and what is in stock.
+    /// Forgets all that is left of an exploration but the memory of the tables, and what is in
+    /// stock.
     fn empty(&mut self) {
         let State {
             blocks,

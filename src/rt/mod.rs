@@ -1,10 +1,11 @@
 //! What may a shim ask of the runtime?
 //!
-//! Shims (`sync`, `thread`, `hint`, ...) see this page, with [`doors`] for what is not about operations, and nothing below
-//! it.
+//! Shims (`sync`, `thread`, `hint`, ...) see this page, with [`doors`] for what is not about
+//! operations, and nothing below it.
 //!
-//! What most operations go through is inlined into the program, unless this crate has debug assertions. Then the program
-//! is most likely not optimised, and what is inlined into it is not either, even if this crate is.
+//! What most operations go through is inlined into the program, unless this crate has debug
+//! assertions. Then the program is most likely not optimised, and what is inlined into it is not
+//! either, even if this crate is.
 
 pub(crate) mod coroutine;
 pub(crate) mod doors;
@@ -60,16 +61,18 @@ pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     announce::perform(&target, &kind, context::here())
 }
 
-/// Whether the short way ([`exec::fast_path`]) was enough for an operation. Without a runtime it is not. Mostly it is, which the
-/// compiler sees only where the longer way begins, so there each caller says so ([`cold_path`]).
+/// Whether the short way ([`exec::fast_path`]) was enough for an operation. Without a runtime it is
+/// not. Mostly it is, which the compiler sees only where the longer way begins, so there each
+/// caller says so ([`cold_path`]).
 #[inline(always)]
 fn try_fast(way: impl FnOnce(&Runtime) -> bool) -> bool {
     context::with_any(way) == Some(true)
 }
 
-/// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
-/// handed over in pieces, and where it is enough ([`try_fast`]) nothing else is made of them. As the other operations on
-/// atomics it says whether the thread is [`delayed`] behind it.
+/// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so
+/// what they need is handed over in pieces, and where it is enough ([`try_fast`]) nothing else is
+/// made of them. As the other operations on atomics it says whether the thread is [`delayed`]
+/// behind it.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> bool {
@@ -98,7 +101,8 @@ pub(crate) fn delayed<R>(make: impl FnOnce() -> R) -> R {
     made
 }
 
-/// The shim has done what the operation was that it has just made. The thread is held up behind it, if it is to be.
+/// The shim has done what the operation was that it has just made. The thread is held up behind it,
+/// if it is to be.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn is_done(site: event::Site) {
     if is_delayed() {
@@ -210,7 +214,8 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
     }
 }
 
-/// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to [`resume`].
+/// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to
+/// [`resume`].
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Site) -> bool {
     if try_fast(|runtime| runtime.unlock(address, held, changed, site)) {
@@ -229,8 +234,8 @@ pub(crate) fn perform_at(target: Target, kind: OpKind, site: event::Site) -> Ans
     announce::perform(&target, &kind, site)
 }
 
-/// What came of an operation that waits. Where the execution is over it has not, and what a destructor waits for like this
-/// may be up to another thread's.
+/// What came of an operation that waits. Where the execution is over it has not, and what a
+/// destructor waits for like this may be up to another thread's.
 pub(crate) fn waited(answer: Answer) -> Answer {
     if let Answer::Inert = answer {
         context::yield_to_teardown();
@@ -297,7 +302,8 @@ fn nowhere_at(kind: OpKind, site: event::Site) -> Answer {
     announce::announce(site, |_, _| Some(Operation { object, kind }))
 }
 
-/// Spawns a thread with at least so many bytes of stack; `None` where no model runs, or the execution has ended.
+/// Spawns a thread with at least so many bytes of stack; `None` where no model runs, or the
+/// execution has ended.
 #[track_caller]
 pub(crate) fn spawn(
     name: Option<&str>,
@@ -310,13 +316,14 @@ pub(crate) fn spawn(
     child
 }
 
-/// Announces that another thread's end is waited for at this place. False where no model runs, or the execution has ended.
+/// Announces that another thread's end is waited for at this place. False where no model runs, or
+/// the execution has ended.
 pub(crate) fn join(thread: ThreadId, site: event::Site) -> bool {
     announce::join(thread, site)
 }
 
-/// Moves threads to a list in which each comes behind its children, and these in the reverse order of their births. False
-/// where no model runs, or the execution has ended: then nothing was moved.
+/// Moves threads to a list in which each comes behind its children, and these in the reverse order
+/// of their births. False where no model runs, or the execution has ended: then nothing was moved.
 pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
     context::add_by_birth(list, new)
 }
@@ -368,8 +375,8 @@ pub(crate) fn wakes_up(site: event::Site) -> bool {
     choose_wakeup(Choice::MayWakeUp, site)
 }
 
-/// Whether the timed wait of the current thread that nobody has ended did not end because of the time, either; as
-/// [`wakes_up`].
+/// Whether the timed wait of the current thread that nobody has ended did not end because of the
+/// time, either; as [`wakes_up`].
 pub(crate) fn has_woken_up(site: event::Site) -> bool {
     choose_wakeup(Choice::HasWokenUp, site)
 }
@@ -387,7 +394,8 @@ fn choose_wakeup(what: Choice, site: event::Site) -> bool {
     may
 }
 
-/// Waits until the current thread's own token is available, and takes it. False where no model runs.
+/// Waits until the current thread's own token is available, and takes it. False where no model
+/// runs.
 #[track_caller]
 pub(crate) fn park_here() -> bool {
     let site = context::here();
@@ -424,7 +432,8 @@ pub(crate) fn skip_rest() {
     context::skip_rest();
 }
 
-/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for no reason.
+/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for
+/// no reason.
 pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     context::may_fail_for_no_reason(address)
 }
@@ -440,7 +449,8 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), de
     context::set_local(key, value, drop, destructor);
 }
 
-/// A modelled thread has been caught unwinding with this, which is its result if that is a panic of its own.
+/// A modelled thread has been caught unwinding with this, which is its result if that is a panic of
+/// its own.
 pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
     current::caught(payload)
 }
@@ -472,7 +482,8 @@ pub(crate) fn order() -> u64 {
     context::order()
 }
 
-/// Runs `f` aside of the execution, as if it was no part of the program. `None` if it would have had to wait for another thread.
+/// Runs `f` aside of the execution, as if it was no part of the program. `None` if it would have
+/// had to wait for another thread.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> Option<R> {
     aside::apart(f)
 }

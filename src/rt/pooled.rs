@@ -1,9 +1,11 @@
 //! Where does an exploration have its memory from?
 //!
-//! A short exploration has some sixty lists, and lists of lists. To ask the allocator for their memory, to move them whenever
-//! they get longer, and to give all of it back takes as long as one or two executions. So what is dropped at its end leaves its
-//! memory to the next one of its kind on its OS thread, which mostly is that of the next exploration, and has as much room at
-//! once as that one came to need. Nothing but room goes from one exploration to another: what is left is emptied before.
+//! A short exploration has some sixty lists, and lists of lists. To ask the allocator for their
+//! memory, to move them whenever they get longer, and to give all of it back takes as long as one
+//! or two executions. So what is dropped at its end leaves its memory to the next one of its kind
+//! on its OS thread, which mostly is that of the next exploration, and has as much room at once as
+//! that one came to need. Nothing but room goes from one exploration to another: what is left is
+//! emptied before.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -20,8 +22,8 @@ pub(crate) struct Pooled<T: Kind>(ManuallyDrop<T>);
 
 /// What can be emptied.
 pub(crate) trait Empty {
-    /// Makes it like a new one in all but the room that it has, which is as much as small explorations need: a large one does
-    /// not keep the process large.
+    /// Makes it like a new one in all but the room that it has, which is as much as small
+    /// explorations need: a large one does not keep the process large.
     fn empty(&mut self);
 
     /// Whether there is any.
@@ -186,8 +188,8 @@ fn renew<T: Default>(it: &mut T) {
     *it = T::default();
 }
 
-/// Empties the rows of a table that goes by the indices of names, of which the first ones stay: a row that nothing has been put
-/// into must be like none.
+/// Empties the rows of a table that goes by the indices of names, of which the first ones stay: a
+/// row that nothing has been put into must be like none.
 pub(crate) fn empty_rows<T: Empty>(rows: &mut Vec<T>) {
     rows.truncate(ROWS);
     rows.iter_mut().for_each(T::empty);

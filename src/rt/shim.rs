@@ -9,9 +9,9 @@ pub(crate) struct Target {
     pub(crate) address: usize,
     pub(crate) kind: ObjectKind,
     /// What the shim's own memory holds: the value of an atomic, the numbers of references of a
-    /// count (weak ones in units of [`WEAK`](super::WEAK)), 1 for a mutex that is held and 0 for one that is not. Memory is
-    /// the truth: if it differs from what the runtime remembers, somebody wrote through `&mut` or made a new object in the
-    /// same place.
+    /// count (weak ones in units of [`WEAK`](super::WEAK)), 1 for a mutex that is held and 0 for
+    /// one that is not. Memory is the truth: if it differs from what the runtime remembers,
+    /// somebody wrote through `&mut` or made a new object in the same place.
     pub(crate) memory: u64,
 }
 

@@ -1,12 +1,13 @@
 //! How do explorations share the statics of one process?
 //!
 //! Tests run in parallel, and two of them may use the same static. Its memory is one, so they take
-//! turns: an exploration that meets its first static waits until no other one uses any, and keeps the
-//! right until it is over. It waits for nothing else of dpor's meanwhile, so nobody waits in a circle.
+//! turns: an exploration that meets its first static waits until no other one uses any, and keeps
+//! the right until it is over. It waits for nothing else of dpor's meanwhile, so nobody waits in a
+//! circle.
 //!
-//! A test that calls no model may use the static, too. It waits until no exploration uses any, before each operation; and an
-//! exploration waits until a lock is given back that is held outside. An operation that was about to be done when the exploration
-//! began is given a moment.
+//! A test that calls no model may use the static, too. It waits until no exploration uses any,
+//! before each operation; and an exploration waits until a lock is given back that is held outside.
+//! An operation that was about to be done when the exploration began is given a moment.
 
 pub(crate) mod external_state;
 pub(crate) mod image;
@@ -43,7 +44,8 @@ static IS_WAITING: AtomicBool = AtomicBool::new(false);
 /// Where it was waited in vain for somebody outside to be done with a static.
 static IN_VAIN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// How often explorations have met a static. While this grows, the one that has the right makes progress.
+/// How often explorations have met a static. While this grows, the one that has the right makes
+/// progress.
 static MET: AtomicU64 = AtomicU64::new(0);
 
 /// Whether somebody outside may be about to use a static.
@@ -57,8 +59,9 @@ thread_local! {
 /// What the memory of an initialisation holds that is going on.
 pub(crate) const ONCE_RUNS: u8 = 1;
 
-/// How long somebody outside waits for an exploration that meets no static, and an exploration for somebody outside. The former
-/// may wait for the latter in a way that nobody sees here, as one waits for a thread of std's.
+/// How long somebody outside waits for an exploration that meets no static, and an exploration for
+/// somebody outside. The former may wait for the latter in a way that nobody sees here, as one
+/// waits for a thread of std's.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long it takes at most to do what was about to be done.
@@ -84,8 +87,8 @@ impl Turn {
         true
     }
 
-    /// What a shim in a static holds that was met for the first time in an execution, for which it had `seen` this before it
-    /// got its turn, if it did `just_now`.
+    /// What a shim in a static holds that was met for the first time in an execution, for which it
+    /// had `seen` this before it got its turn, if it did `just_now`.
     pub(crate) fn at_rest(
         &self,
         (address, kind): (usize, ObjectKind),
@@ -107,7 +110,8 @@ impl Turn {
     }
 }
 
-/// Waits until nobody outside uses what is at this address, where there is `found` now. Gives what is there then.
+/// Waits until nobody outside uses what is at this address, where there is `found` now. Gives what
+/// is there then.
 #[cold]
 fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
     let mut in_vain = IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,8 +160,8 @@ fn is_in_use(kind: ObjectKind, memory: u64) -> bool {
     }
 }
 
-/// Somebody outside of all models is about to use what is at this address. If it is in a static, and an exploration uses
-/// some, its turn comes when that one is over.
+/// Somebody outside of all models is about to use what is at this address. If it is in a static,
+/// and an exploration uses some, its turn comes when that one is over.
 #[cold]
 pub(crate) fn wait_outside(address: usize) {
     if !ABOUT_TO_USE.load(SeqCst) {
@@ -182,8 +186,8 @@ pub(crate) fn wait_outside(address: usize) {
     }
 }
 
-/// Whether the address is in the memory of a program or library, where statics are, and not on a heap
-/// or stack.
+/// Whether the address is in the memory of a program or library, where statics are, and not on a
+/// heap or stack.
 #[cfg(unix)]
 pub(crate) fn contain(address: *const u8) -> bool {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
@@ -197,7 +201,8 @@ pub(crate) fn contain(_: *const u8) -> bool {
     false
 }
 
-/// The memory in statics that owns something and was written outside of models: from where, and how many bytes.
+/// The memory in statics that owns something and was written outside of models: from where, and how
+/// many bytes.
 static WRITTEN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Memory that may own something is written outside of models.
@@ -214,7 +219,8 @@ pub(crate) fn note_written(start: *const u8, size: usize) {
     }
 }
 
-/// [`contain`] where it is to cost little. Those of a library that was loaded at run time are not known on Linux.
+/// [`contain`] where it is to cost little. Those of a library that was loaded at run time are not
+/// known on Linux.
 fn are_in_program(address: *const u8) -> bool {
     match cfg!(target_os = "linux") {
         true => Image.number(address.addr()).is_some(),
@@ -222,10 +228,11 @@ fn are_in_program(address: *const u8) -> bool {
     }
 }
 
-/// Whether what a shim holds is what the compiler has put into a static, and so has nothing to drop.
+/// Whether what a shim holds is what the compiler has put into a static, and so has nothing to
+/// drop.
 ///
-/// Nobody hears of it when another crate puts something into a static, as std's `OnceLock` does. But what owns memory leads
-/// there, and no constant leads out of the program.
+/// Nobody hears of it when another crate puts something into a static, as std's `OnceLock` does.
+/// But what owns memory leads there, and no constant leads out of the program.
 pub(crate) fn are_constant(memory: &Memory) -> bool {
     contain(memory.start) && !was_written(memory.start) && !leads_out(memory)
 }
@@ -268,8 +275,8 @@ fn is_there(address: usize) -> bool {
     address.is_multiple_of(align_of::<usize>()) && address >> 32 != 0 && address >> 48 == 0
 }
 
-/// Whether there is still memory where the execution has met a shim that it took for older than itself. It may have mapped the
-/// memory, and unmapped it.
+/// Whether there is still memory where the execution has met a shim that it took for older than
+/// itself. It may have mapped the memory, and unmapped it.
 pub(crate) fn is_still_there(address: *const u8) -> bool {
     !cfg!(target_os = "linux") || are_in_program(address) || is_there(address.addr())
 }
@@ -283,11 +290,11 @@ pub(crate) fn restore(address: usize, kind: ObjectKind, value: u64) {
     }
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of an atomic of this width which the execution has used and which
-    // was neither on a stack of the model nor in a block that it allocated or freed, and which is still mapped: a static, or
-    // something the test's closure owns, which is alive as long as the closure. It is only ever
-    // accessed atomically. This trusts the program not to have put something else in its place, as
-    // by assigning to an `enum` that it is in, or by giving it back to another allocator than the global one, which the
-    // guide says.
+    // was neither on a stack of the model nor in a block that it allocated or freed, and which is
+    // still mapped: a static, or something the test's closure owns, which is alive as long as the
+    // closure. It is only ever accessed atomically. This trusts the program not to have put
+    // something else in its place, as by assigning to an `enum` that it is in, or by giving it back
+    // to another allocator than the global one, which the guide says.
     unsafe {
         match ty.bits() {
             8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
@@ -298,13 +305,14 @@ pub(crate) fn restore(address: usize, kind: ObjectKind, value: u64) {
     }
 }
 
-/// What the memory of a shim that is older than the execution holds between two executions, if that can differ from what
-/// its thread has seen.
+/// What the memory of a shim that is older than the execution holds between two executions, if that
+/// can differ from what its thread has seen.
 pub(crate) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of a shim of this kind, which is about to be used and lives in a
-    // static, or was used and is still there. An atomic has this width, the stage of an initialisation and whether a mutex is held are
-    // bytes, and who holds a reader-writer lock is a word; all are only ever accessed atomically.
+    // static, or was used and is still there. An atomic has this width, the stage of an
+    // initialisation and whether a mutex is held are bytes, and who holds a reader-writer lock is a
+    // word; all are only ever accessed atomically.
     unsafe {
         match kind {
             ObjectKind::Atomic(ty) => Some(match ty.bits() {

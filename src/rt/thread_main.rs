@@ -25,15 +25,17 @@ impl<F: Fn() + Send + Sync> Work for F {
                 unsafe { work.cast::<F>().as_ref()() };
             }
         }
-        // SAFETY: `end` uses no more than a shared reference, which may be used on any OS thread and as often as one likes. The
-        // caller says for how long.
+        // SAFETY: `end` uses no more than a shared reference, which may be used on any OS thread
+        // and as often as one likes. The caller says for how long.
         unsafe { ThreadMain::new(NonNull::from(self).cast(), end::<F>) }
     }
 }
 
-/// What a thread is to do, in a block that others may have a share of: it is done once, or abandoned when this is dropped.
+/// What a thread is to do, in a block that others may have a share of: it is done once, or
+/// abandoned when this is dropped.
 ///
-/// It is a pointer and a function and no trait object, so that whoever does it may also end the block.
+/// It is a pointer and a function and no trait object, so that whoever does it may also end the
+/// block.
 pub(crate) struct ThreadMain(Option<(NonNull<()>, End)>);
 
 type End = unsafe fn(NonNull<()>, Fate);

@@ -47,7 +47,8 @@ impl Barrier {
 
     /// Waits until `n` threads have come to this point.
     ///
-    /// The last of them is the leader. Inside a model, each thread that can be the last is explored as such.
+    /// The last of them is the leader. Inside a model, each thread that can be the last is explored
+    /// as such.
     #[track_caller]
     pub fn wait(&self) -> BarrierWaitResult {
         let target = Target {

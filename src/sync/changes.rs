@@ -1,6 +1,7 @@
 //! Has what a lock protects been changed since it was taken?
 //!
-//! A critical section that changes nothing is only a look, and a loop of such looks waits until another one changes something.
+//! A critical section that changes nothing is only a look, and a loop of such looks waits until
+//! another one changes something.
 
 use crate::rt::{self, Answer};
 
@@ -25,8 +26,9 @@ enum Lent {
 impl Changes {
     /// The lock over this has just been taken, with this answer.
     ///
-    /// Where no model has granted it nobody asks what has changed, and the data is not looked at: some of its bytes may
-    /// never have been written, such as those between two fields, and a program must not read these.
+    /// Where no model has granted it nobody asks what has changed, and the data is not looked at:
+    /// some of its bytes may never have been written, such as those between two fields, and a
+    /// program must not read these.
     #[inline]
     pub(super) fn since<T: ?Sized>(answer: Answer, data: &T) -> Changes {
         match answer {

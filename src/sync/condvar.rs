@@ -1,8 +1,8 @@
 //! Waiting for a notification, as `std::sync::Condvar`.
 //!
-//! Inside a model a wait is: to enter the set of waiters, to unlock the mutex, to be awake again, to
-//! lock the mutex. Any waiter may be the one that `notify_one` wakes, and a timed wait may time out:
-//! all of it is explored.
+//! Inside a model a wait is: to enter the set of waiters, to unlock the mutex, to be awake again,
+//! to lock the mutex. Any waiter may be the one that `notify_one` wakes, and a timed wait may time
+//! out: all of it is explored.
 
 use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -15,8 +15,9 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 
 /// Drop-in replacement for `std::sync::Condvar`.
 ///
-/// Spurious wake-ups are explored if [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how many a
-/// thread may have. A timed wait may then also end before its time.
+/// Spurious wake-ups are explored if
+/// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how many a thread may have.
+/// A timed wait may then also end before its time.
 #[derive(Default)]
 pub struct Condvar {
     /// Its address is the identity of the condition variable.
@@ -57,7 +58,8 @@ impl Condvar {
         }
     }
 
-    /// Waits; false if it ended without a notification, because the time was over if it is timed. `real` waits on std's condition variable.
+    /// Waits; false if it ended without a notification, because the time was over if it is timed.
+    /// `real` waits on std's condition variable.
     #[track_caller]
     fn wait_with<'a, T>(
         &self,
@@ -82,8 +84,8 @@ impl Condvar {
                 guard.has_waited(inner);
                 notified
             }
-            // The execution is over, and nobody notifies: as good as a spurious wake-up, after which others may have
-            // changed what is waited for.
+            // The execution is over, and nobody notifies: as good as a spurious wake-up, after
+            // which others may have changed what is waited for.
             Answer::Inert => {
                 guard.unlock();
                 rt::yield_to_teardown();

@@ -10,7 +10,8 @@ use super::once::{Stage, poisoned};
 
 /// Drop-in replacement for `std::sync::LazyLock`.
 ///
-/// In a `static`, the value is created anew in every execution. That needs a closure that owns nothing.
+/// In a `static`, the value is created anew in every execution. That needs a closure that owns
+/// nothing.
 pub struct LazyLock<T, F = fn() -> T> {
     stage: Stage,
     /// Whole until the value is begun to be made.
@@ -21,8 +22,8 @@ pub struct LazyLock<T, F = fn() -> T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: threads get `&T` out of it, and one of them calls `f` and may make what another drops. The
-// value, `f` and `whole` are written by the one thread that the stage lets in.
+// SAFETY: threads get `&T` out of it, and one of them calls `f` and may make what another drops.
+// The value, `f` and `whole` are written by the one thread that the stage lets in.
 unsafe impl<T: Sync + Send, F: Send> Sync for LazyLock<T, F> {}
 // SAFETY: it owns the value and the closure.
 unsafe impl<T: Send, F: Send> Send for LazyLock<T, F> {}
@@ -42,8 +43,8 @@ unsafe fn undo<T, F>(lock: *mut u8) {
         unsafe { lock.value.get_mut().assume_init_drop() };
     }
     // The closure was moved out, but its bytes are still there, and whoever got it has had nothing
-    // to drop: it can be called again. (What has no destructor and may not be there twice, as an exclusive
-    // reference, is one of the guide's limits.)
+    // to drop: it can be called again. (What has no destructor and may not be there twice, as an
+    // exclusive reference, is one of the guide's limits.)
     *lock.whole.get_mut() = true;
 }
 
@@ -81,7 +82,8 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
             if !whole && needs_drop::<F>() {
                 poisoned(Some("LazyLock"));
             }
-            // SAFETY: as above. The closure is taken once, or owns nothing that would be dropped twice.
+            // SAFETY: as above. The closure is taken once, or owns nothing that would be dropped
+            // twice.
             let f = unsafe { ManuallyDrop::take(&mut *this.f.get()) };
             let value = f();
             // SAFETY: as above; nobody reads before the stage is done.

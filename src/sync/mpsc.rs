@@ -1,7 +1,7 @@
 //! Queues with many senders and one receiver, as `std::sync::mpsc`.
 //!
-//! A channel that is created inside a model is modelled: each send and each receive is one visible operation. A
-//! channel that is created outside is std's.
+//! A channel that is created inside a model is modelled: each send and each receive is one visible
+//! operation. A channel that is created outside is std's.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -178,7 +178,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the message if the receiver is gone. Success does not mean that the message will be received.
+    /// Returns the message if the receiver is gone. Success does not mean that the message will be
+    /// received.
     #[track_caller]
     pub fn send(&self, t: T) -> Result<(), SendError<T>> {
         match &self.0 {

@@ -33,8 +33,8 @@ pub struct MutexGuard<'a, T: ?Sized> {
     changes: Changes,
 }
 
-// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
-// said by its owner, who cannot have come from another thread.
+// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped
+// is said by its owner, who cannot have come from another thread.
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T: ?Sized> UnwindSafe for Mutex<T> {}
@@ -141,8 +141,8 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody holds it. `Poisoned`, which holds the guard, if a thread panicked while it held the
-    /// mutex.
+    /// `WouldBlock` if somebody holds it. `Poisoned`, which holds the guard, if a thread panicked
+    /// while it held the mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let (address, held) = self.place();
@@ -229,7 +229,8 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         self.inner = Some(inner);
     }
 
-    /// Gives the mutex up for a wait, or for good. A thread that unwinds poisons it by the end of its guard, and not by a wait.
+    /// Gives the mutex up for a wait, or for good. A thread that unwinds poisons it by the end of
+    /// its guard, and not by a wait.
     pub(super) fn unlock(&mut self) {
         let Some(inner) = &self.inner else {
             rt::cold_path();

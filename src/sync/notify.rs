@@ -55,8 +55,9 @@ impl Notify {
 
     /// Waits for a notification and takes it.
     ///
-    /// If several threads wait, any one of them may get it. A wait that ends without a notification is explored if
-    /// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how often.
+    /// If several threads wait, any one of them may get it. A wait that ends without a notification
+    /// is explored if [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how
+    /// often.
     #[track_caller]
     pub fn wait(&self) {
         self.wait_at(Location::caller());

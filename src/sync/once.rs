@@ -1,7 +1,8 @@
 //! Doing something once, as `std::sync::Once`, and what is built on it.
 //!
-//! [`Stage`] is the part that the model knows: how far the initialisation has come. `Once`, `OnceLock`
-//! and `LazyLock` add the data. Outside of a model std's `Once` makes threads wait for each other.
+//! [`Stage`] is the part that the model knows: how far the initialisation has come. `Once`,
+//! `OnceLock` and `LazyLock` add the data. Outside of a model std's `Once` makes threads wait for
+//! each other.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,7 +28,8 @@ const RUNNING: u8 = rt::ONCE_RUNS;
 const DONE: u8 = 2;
 const POISONED: u8 = 3;
 
-/// Marks the stage as poisoned unless the initialisation comes to its end; with the place of its call.
+/// Marks the stage as poisoned unless the initialisation comes to its end; with the place of its
+/// call.
 struct Attempt<'a>(&'a Stage, &'static Location<'static>);
 
 impl Drop for Attempt<'_> {
@@ -46,7 +48,8 @@ pub(super) fn poisoned(name: Option<&str>) -> ! {
     }
 }
 
-/// Refuses to be at an initialisation that another thread is at which does not wait for this one, nor this one for it.
+/// Refuses to be at an initialisation that another thread is at which does not wait for this one,
+/// nor this one for it.
 #[track_caller]
 fn both() -> ! {
     panic!(
@@ -64,7 +67,8 @@ impl Stage {
         }
     }
 
-    /// To be called before the `T` that `owner` holds is used: says where that comes from, if it may own something.
+    /// To be called before the `T` that `owner` holds is used: says where that comes from, if it
+    /// may own something.
     pub(super) fn note_origin<T, L>(&self, owner: &L) {
         if needs_drop::<T>() && self.outside.load(Ordering::Relaxed) {
             rt::note_written((owner as *const L).cast(), size_of::<L>());
@@ -85,7 +89,8 @@ impl Stage {
 
     /// Lets this thread be at it, and no other one, if nobody has changed what was `found`.
     ///
-    /// Those of a model are let in by the model and the others by std's `Once`, which know nothing of each other.
+    /// Those of a model are let in by the model and the others by std's `Once`, which know nothing
+    /// of each other.
     fn claim(&self, found: u8) -> bool {
         let claimed =
             self.state
@@ -132,17 +137,17 @@ impl Stage {
         stage
     }
 
-    /// Has `undo` called with the address of `owner` at the end of the execution, if the stage is older
-    /// than it.
+    /// Has `undo` called with the address of `owner` at the end of the execution, if the stage is
+    /// older than it.
     #[track_caller]
     pub(super) fn undo_at_end<L>(&self, owner: &L, undo: unsafe fn(*mut u8)) {
         let start = (owner as *const L).cast_mut().cast();
         rt::undo_at_end(self.address(), start, size_of::<L>(), undo);
     }
 
-    /// Runs `body` unless somebody has, or waits until that is done. `begun` is called where a model
-    /// has granted the initialisation, before `body`. `refuses` is the name of the type if it does not
-    /// go on after a panic.
+    /// Runs `body` unless somebody has, or waits until that is done. `begun` is called where a
+    /// model has granted the initialisation, before `body`. `refuses` is the name of the type if it
+    /// does not go on after a panic.
     ///
     /// # Panics
     ///
@@ -170,8 +175,9 @@ impl Stage {
             }
             Answer::Outside if self.is_done() => {}
             Answer::Outside => {
-                // Std's `Once` lets one thread in at a time, and its own word on who may not go on would be in the name of a
-                // `Once`. A model may also have come further than it knows.
+                // Std's `Once` lets one thread in at a time, and its own word on who may not go on
+                // would be in the name of a `Once`. A model may also have come further than it
+                // knows.
                 self.real.call_once_force(|_| {
                     let found = self.state.load(Ordering::Acquire);
                     if found == DONE {

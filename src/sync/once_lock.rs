@@ -50,8 +50,8 @@ impl<T> OnceLock<T> {
     fn value(&self) -> &T {
         debug_assert!(self.stage.is_done());
         self.stage.note_origin::<T, _>(self);
-        // SAFETY: every caller has seen that the stage is done, after which the value is initialised
-        // and only read.
+        // SAFETY: every caller has seen that the stage is done, after which the value is
+        // initialised and only read.
         unsafe { (*self.value.get()).assume_init_ref() }
     }
 

@@ -26,10 +26,11 @@ impl Poison {
         self.0.load(Relaxed)
     }
 
-    /// Prints a lock of this name: what it holds, if the `attempt` to take std's lock succeeds, or else what stands for that.
+    /// Prints a lock of this name: what it holds, if the `attempt` to take std's lock succeeds, or
+    /// else what stands for that.
     ///
-    /// Whoever prints what it holds may make operations of its own. At these nobody else is to go on, because std's lock is
-    /// held.
+    /// Whoever prints what it holds may make operations of its own. At these nobody else is to go
+    /// on, because std's lock is held.
     pub(super) fn print<T: fmt::Debug + ?Sized, G: Deref<Target = T>>(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -62,8 +63,9 @@ impl Poison {
         self.0.store(false, Relaxed);
     }
 
-    /// `value`, marked as coming from a poisoned lock if this one is. Destructors of an execution that has
-    /// ended are spared that: one that panics would end the process before the failure is told.
+    /// `value`, marked as coming from a poisoned lock if this one is. Destructors of an execution
+    /// that has ended are spared that: one that panics would end the process before the failure is
+    /// told.
     ///
     /// Inlined, as those that call it, so that a guard is made where it is returned.
     #[inline(always)]
@@ -75,9 +77,10 @@ impl Poison {
         }
     }
 
-    /// [`mark`](Poison::mark) where others may use the lock at the same time. That is a visible operation where panics of
-    /// threads are survived. Elsewhere few are, only those that the test catches itself, and the order of those that have the lock
-    /// tells the mark, unless another one clears it that has not.
+    /// [`mark`](Poison::mark) where others may use the lock at the same time. That is a visible
+    /// operation where panics of threads are survived. Elsewhere few are, only those that the test
+    /// catches itself, and the order of those that have the lock tells the mark, unless another one
+    /// clears it that has not.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check<G>(&self, guard: G) -> LockResult<G> {

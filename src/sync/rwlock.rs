@@ -15,8 +15,8 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::RwLock`.
 ///
-/// Inside a model neither readers nor writers are preferred: a reader may come in while a writer waits. In a
-/// `static`, its data gets its initial value back after every execution.
+/// Inside a model neither readers nor writers are preferred: a reader may come in while a writer
+/// waits. In a `static`, its data gets its initial value back after every execution.
 pub struct RwLock<T: ?Sized> {
     /// The number of readers, or [`WRITTEN`].
     state: AtomicU64,
@@ -30,7 +30,8 @@ const WRITTEN: u64 = u64::MAX;
 /// Keeps an [`RwLock`] locked for reading until it is dropped.
 #[must_use = "the lock is released again at once if the guard is not kept"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    /// That of the lock. A reference to the lock itself would make the guard invariant in `T`, which std's is not.
+    /// That of the lock. A reference to the lock itself would make the guard invariant in `T`,
+    /// which std's is not.
     state: &'a AtomicU64,
     /// Always there, except in `drop`.
     inner: ManuallyDrop<std_sync::RwLockReadGuard<'a, T>>,
@@ -47,8 +48,8 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
     changes: Changes,
 }
 
-// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
-// said by its owner, who cannot have come from another thread.
+// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped
+// is said by its owner, who cannot have come from another thread.
 unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Sync> Sync for RwLockWriteGuard<'_, T> {}
@@ -200,8 +201,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody writes. `Poisoned`, which holds the guard, if a thread panicked while it held the
-    /// lock for writing.
+    /// `WouldBlock` if somebody writes. `Poisoned`, which holds the guard, if a thread panicked
+    /// while it held the lock for writing.
     #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::TryRead);
@@ -228,8 +229,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody has it. `Poisoned`, which holds the guard, if a thread panicked while it held the
-    /// lock for writing.
+    /// `WouldBlock` if somebody has it. `Poisoned`, which holds the guard, if a thread panicked
+    /// while it held the lock for writing.
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::TryWrite);
@@ -278,7 +279,8 @@ impl<T> From<T> for RwLock<T> {
     }
 }
 
-/// Prints the data unless somebody writes, without a visible operation, also of what prints the data.
+/// Prints the data unless somebody writes, without a visible operation, also of what prints the
+/// data.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempt = || self.inner.try_read();

@@ -41,7 +41,8 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// The payload of the thread's panic. Inside a model this takes
-    /// [`Builder::catch_panics`](crate::Builder::catch_panics); otherwise a panic fails the test at once.
+    /// [`Builder::catch_panics`](crate::Builder::catch_panics); otherwise a panic fails the test at
+    /// once.
     #[track_caller]
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn join(self) -> Result<T> {
@@ -70,7 +71,8 @@ impl<T> JoinHandle<T> {
     pub fn is_finished(&self) -> bool {
         match &self.running {
             Running::Modelled(id) => {
-                // Outside of the model there is no execution any more, and every thread ends with its own.
+                // Outside of the model there is no execution any more, and every thread ends with
+                // its own.
                 matches!(
                     rt::is_finished(*id),
                     Answer::Done(Outcome::Value(1)) | Answer::Outside
@@ -88,11 +90,12 @@ impl<T> JoinHandle<T> {
     }
 }
 
-// SAFETY: a handle gives the thread's result to the one who joins, by value. The thread could only be
-// spawned if its result may be sent.
+// SAFETY: a handle gives the thread's result to the one who joins, by value. The thread could only
+// be spawned if its result may be sent.
 #[cfg(not(any(loom, feature = "loom")))]
 unsafe impl<T> Send for JoinHandle<T> {}
-// SAFETY: a handle gives the thread's result to the one who joins, or drops it, and the result may be sent.
+// SAFETY: a handle gives the thread's result to the one who joins, or drops it, and the result may
+// be sent.
 #[cfg(any(loom, feature = "loom"))]
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: a shared handle gives no access to the result.

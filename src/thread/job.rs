@@ -1,8 +1,8 @@
 //! Where are a thread's closure and its result?
 //!
-//! In one block, a [`Job`], of which the thread and its handle have a share each. The result belongs to the
-//! thread until it has left it, and then to whoever takes it, on whatever OS thread that is; so the block
-//! needs no lock. Where its memory is from is [`room`]'s to say.
+//! In one block, a [`Job`], of which the thread and its handle have a share each. The result
+//! belongs to the thread until it has left it, and then to whoever takes it, on whatever OS thread
+//! that is; so the block needs no lock. Where its memory is from is [`room`]'s to say.
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -29,7 +29,8 @@ struct Packet<T> {
     /// How many shares there are. Who gives up the last one drops the result, which the program may
     /// see, so it is a reference count like any other.
     shares: AtomicUsize,
-    /// Where the thread was spawned, if it is a modelled one whose result can be seen being dropped.
+    /// Where the thread was spawned, if it is a modelled one whose result can be seen being
+    /// dropped.
     counted: Option<&'static Location<'static>>,
 }
 
@@ -59,7 +60,8 @@ impl<F, T> Owner<F, T> {
     }
 }
 
-/// The thread's share of its job, which is given up when this is dropped, also by a panic, unless it `is_kept`.
+/// The thread's share of its job, which is given up when this is dropped, also by a panic, unless
+/// it `is_kept`.
 struct Theirs<F, T> {
     is_kept: bool,
     owner: ManuallyDrop<Owner<F, T>>,
@@ -126,7 +128,8 @@ impl<F, T> Drop for Owner<F, T> {
 /// It is nobody's any more, and in a block of [`Owner::block`].
 #[inline(never)]
 unsafe fn drop_job<F, T>(job: NonNull<Job<F, T>>) {
-    // SAFETY: the caller says so. Whether the block is of the model is found like where it was made.
+    // SAFETY: the caller says so. Whether the block is of the model is found like where it was
+    // made.
     unsafe {
         if needs_drop::<T>() && job.as_ref().packet.counted.is_some() {
             drop(Box::from_raw(job.as_ptr()));
@@ -142,12 +145,13 @@ unsafe fn drop_job<F, T>(job: NonNull<Job<F, T>>) {
     }
 }
 
-/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's [`ThreadMain`].
+/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's
+/// [`ThreadMain`].
 pub(super) struct Share<T>(Option<Handles<T>>);
 
-/// An [`Owner`] of a job of which only the result is known, and what gives it up where all of the job is known, so that nobody
-/// has to ask how large it is and what there is to be dropped. That gives what the thread has left, if it `is_taken`, for
-/// which the thread must be at its end.
+/// An [`Owner`] of a job of which only the result is known, and what gives it up where all of the
+/// job is known, so that nobody has to ask how large it is and what there is to be dropped. That
+/// gives what the thread has left, if it `is_taken`, for which the thread must be at its end.
 type Handles<T> = (
     NonNull<()>,
     unsafe fn(NonNull<()>, is_taken: bool) -> Option<Result<T>>,
@@ -157,8 +161,8 @@ type Handles<T> = (
 ///
 /// # Safety
 ///
-/// What `f` and its result use must live until the thread has dropped its `member`, and until the handle
-/// has gone. `f` and its result are `Send`, or both shares stay on this OS thread.
+/// What `f` and its result use must live until the thread has dropped its `member`, and until the
+/// handle has gone. `f` and its result are `Send`, or both shares stay on this OS thread.
 #[track_caller]
 #[inline(always)]
 pub(super) unsafe fn job<F, T>(
@@ -190,20 +194,23 @@ where
     };
     // SAFETY: the block is new, and a job's.
     unsafe { block.write(job) };
-    // SAFETY: `run` is told of this thread's owner, once. What the job has may go where the body goes, the caller says.
+    // SAFETY: `run` is told of this thread's owner, once. What the job has may go where the body
+    // goes, the caller says.
     let body = unsafe { ThreadMain::new(block.cast(), run::<F, T>) };
     (body, Share(Some((block.cast(), leave::<F, T>))))
 }
 
 /// Runs the closure of a job, or drops it.
 ///
-/// A processor foretells where a function returns to from the calls it has seen, which after a switch are those of another
-/// stack. So there is no call between this one and the closure, which the compiler only sees to if it is called in one place:
-/// where panics are caught, that is around another call of this function.
+/// A processor foretells where a function returns to from the calls it has seen, which after a
+/// switch are those of another stack. So there is no call between this one and the closure, which
+/// the compiler only sees to if it is called in one place: where panics are caught, that is around
+/// another call of this function.
 ///
 /// # Safety
 ///
-/// The job is of this type, and is the thread's owner's, who is not used again, unless the panic is caught.
+/// The job is of this type, and is the thread's owner's, who is not used again, unless the panic is
+/// caught.
 unsafe fn run<F, T>(job: NonNull<()>, fate: Fate)
 where
     F: FnOnce() -> T,
@@ -270,7 +277,8 @@ unsafe fn leave<F, T>(job: NonNull<()>, is_taken: bool) -> Option<Result<T>> {
     }
     // The thread's share is gone, so this one is the last, and nobody needs to be told.
     job.packet.shares.store(0, Relaxed);
-    // SAFETY: the other share is the thread's, which takes nothing unless this one has been given up.
+    // SAFETY: the other share is the thread's, which takes nothing unless this one has been given
+    // up.
     unsafe { job.packet.take() }
 }
 
@@ -313,7 +321,8 @@ impl<T> Packet<T> {
         impl<T> Drop for GiveUp<'_, T> {
             fn drop(&mut self) {
                 if self.0.shares.fetch_sub(1, AcqRel) == 1 {
-                    // SAFETY: the other one has given its share up, and with it its right to the result.
+                    // SAFETY: the other one has given its share up, and with it its right to the
+                    // result.
                     let result = unsafe { self.0.take() };
                     if let Some(scope) = &self.0.scope {
                         tell(scope.clone(), &result);
@@ -379,7 +388,8 @@ mod tests {
     #[cfg(feature = "allocator")]
     use crate::rt::heap::Heap;
 
-    /// How many blocks of the model the two shares of such a job are, and how many are left when both are gone.
+    /// How many blocks of the model the two shares of such a job are, and how many are left when
+    /// both are gone.
     #[cfg(feature = "allocator")]
     fn blocks<T>(f: impl FnOnce() -> T, handle_first: bool) -> (usize, usize) {
         let heap = Heap::new();
@@ -411,7 +421,8 @@ mod tests {
         for handle_first in [false, true] {
             let dropped = Arc::new(());
             let held = dropped.clone();
-            // SAFETY: as above. Whether the job is a model's makes no difference to who drops the result.
+            // SAFETY: as above. Whether the job is a model's makes no difference to who drops the
+            // result.
             let (body, share) = unsafe { job(move || held, None, false) };
             match handle_first {
                 true => {

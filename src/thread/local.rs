@@ -1,7 +1,7 @@
 //! Variables of which each thread has its own, as `std::thread::LocalKey`.
 //!
-//! Inside a model each modelled thread has its own, made when it first uses it and dropped at its end;
-//! outside, they are std's.
+//! Inside a model each modelled thread has its own, made when it first uses it and dropped at its
+//! end; outside, they are std's.
 
 use std::any::TypeId;
 use std::cell::{Cell, RefCell};
@@ -59,8 +59,8 @@ pub struct LocalKey<T: 'static> {
     variable: &'static __Variable<T>,
 }
 
-/// The variable of a [`LocalKey`]. The key is a constant, as std's is, which may be declared where a static may not, as in an
-/// `impl`; so this is what has an address that is the variable's own.
+/// The variable of a [`LocalKey`]. The key is a constant, as std's is, which may be declared where
+/// a static may not, as in an `impl`; so this is what has an address that is the variable's own.
 #[doc(hidden)]
 pub struct __Variable<T: 'static> {
     init: fn() -> T,
@@ -94,8 +94,8 @@ impl fmt::Display for AccessError {
 impl std::error::Error for AccessError {}
 
 std::thread_local! {
-    /// The first value that a variable outside of a model is given instead of that of its initialiser: its type, and
-    /// where it is. Only while std makes the variable.
+    /// The first value that a variable outside of a model is given instead of that of its
+    /// initialiser: its type, and where it is. Only while std makes the variable.
     static GIVEN: Cell<Option<(TypeId, *mut u8)>> = const { Cell::new(None) };
 }
 
@@ -127,18 +127,20 @@ impl<T: 'static> LocalKey<T> {
         (self.variable as *const __Variable<T>).addr()
     }
 
-    /// The first value of a variable of std's: the one that it is given, or that of its initialiser.
+    /// The first value of a variable of std's: the one that it is given, or that of its
+    /// initialiser.
     #[doc(hidden)]
     pub fn __make(init: impl FnOnce() -> T) -> T {
         let given = GIVEN.take().filter(|(of, _)| *of == TypeId::of::<T>());
         given
-            // SAFETY: it is an `Option` of this type, says the `TypeId`. `give` keeps it until this has returned, and
-            // does not look at it meanwhile.
+            // SAFETY: it is an `Option` of this type, says the `TypeId`. `give` keeps it until this
+            // has returned, and does not look at it meanwhile.
             .and_then(|(_, value)| unsafe { (*value.cast::<Option<T>>()).take() })
             .unwrap_or_else(init)
     }
 
-    /// Makes `value` this thread's first value, without the initialiser. Returns it if there is one already.
+    /// Makes `value` this thread's first value, without the initialiser. Returns it if there is one
+    /// already.
     ///
     /// # Panics
     ///
@@ -150,7 +152,8 @@ impl<T: 'static> LocalKey<T> {
                 let mut value = Some(value);
                 GIVEN.set(Some((TypeId::of::<T>(), (&raw mut value).cast())));
                 let made = self.variable.real.try_with(|_| ());
-                // Nobody has looked there if the variable was there, is gone, or is made from a constant.
+                // Nobody has looked there if the variable was there, is gone, or is made from a
+                // constant.
                 GIVEN.set(None);
                 made.unwrap_or_else(|_| gone());
                 value
@@ -169,8 +172,8 @@ impl<T: 'static> LocalKey<T> {
         // Its initialiser may have used the variable, which has made it.
         if let Local::Value(earlier) = rt::local(key) {
             let earlier = earlier.cast::<T>();
-            // SAFETY: it was boxed below, by this thread, for this key, and has not been dropped. Nobody has a reference
-            // to it: whoever used it in the initialiser has returned.
+            // SAFETY: it was boxed below, by this thread, for this key, and has not been dropped.
+            // Nobody has a reference to it: whoever used it in the initialiser has returned.
             drop(unsafe { earlier.replace(value) });
             return earlier;
         }
@@ -210,8 +213,9 @@ impl<T: 'static> LocalKey<T> {
             Local::Value(value) => value.cast::<T>(),
             Local::Missing => self.make(key, (self.variable.init)()),
         };
-        // SAFETY: the value was boxed in `make`, by this thread, for this key. It is dropped when this
-        // thread's body has ended, so not during this call; nobody has a unique reference to it.
+        // SAFETY: the value was boxed in `make`, by this thread, for this key. It is dropped when
+        // this thread's body has ended, so not during this call; nobody has a unique reference to
+        // it.
         Ok(f(unsafe { &*value }))
     }
 }
@@ -220,7 +224,8 @@ impl<T: 'static> LocalKey<T> {
 macro_rules! of_a_cell {
     ($($($path:ident)::+;)*) => {$(
         impl<T: 'static> LocalKey<$($path)::+<T>> {
-            /// Sets this thread's value. Its first one is then not that of the initialiser, which is not called.
+            /// Sets this thread's value. Its first one is then not that of the initialiser, which
+            /// is not called.
             ///
             /// # Panics
             ///
@@ -296,7 +301,8 @@ impl<T: 'static> LocalKey<RefCell<T>> {
         self.with(|cell| f(&mut cell.borrow_mut()))
     }
 
-    /// Sets this thread's value. Its first one is then not that of the initialiser, which is not called.
+    /// Sets this thread's value. Its first one is then not that of the initialiser, which is not
+    /// called.
     ///
     /// # Panics
     ///

@@ -1,6 +1,7 @@
 //! Drop-in replacements for `std::thread`.
 //!
-//! Inside a model a thread is a coroutine on the OS thread that explores. Outside, these functions are std's.
+//! Inside a model a thread is a coroutine on the OS thread that explores. Outside, these functions
+//! are std's.
 //!
 //! | std | here |
 //! |---|---|
@@ -95,8 +96,8 @@ pub fn sleep_ms(ms: u32) {
 
 /// Returns whether this thread is unwinding.
 ///
-/// It unwinds from a panic, or because it is stuck in an execution that is over. A destructor that checks something
-/// asks this first: one that panics then ends the process.
+/// It unwinds from a panic, or because it is stuck in an execution that is over. A destructor that
+/// checks something asks this first: one that panics then ends the process.
 #[must_use]
 pub fn panicking() -> bool {
     // Only its own panics poison a lock.

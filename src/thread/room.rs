@@ -1,10 +1,11 @@
 //! Where do the jobs of threads have their memory from?
 //!
-//! From the jobs before them: an execution has about as many threads as the one before it. A block that the program
-//! can see is to come from the allocator, which tracks it under a name and keeps it when it is freed; that takes as
-//! long as a few steps. But no shim lies in a job while it is used, and no pointer of the program leads there, except
-//! where a result is dropped in it ([`Packet`](super::job)). So all other jobs are in blocks that go from one to the
-//! next on their OS thread, and that no model knows of.
+//! From the jobs before them: an execution has about as many threads as the one before it. A block
+//! that the program can see is to come from the allocator, which tracks it under a name and keeps
+//! it when it is freed; that takes as long as a few steps. But no shim lies in a job while it is
+//! used, and no pointer of the program leads there, except where a result is dropped in it
+//! ([`Packet`](super::job)). So all other jobs are in blocks that go from one to the next on their
+//! OS thread, and that no model knows of.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;

@@ -59,8 +59,9 @@ impl Members {
 
     /// Takes the one that is to be joined next.
     ///
-    /// A member may spawn others until it ends, and two may do so in either order. So each is joined before those that it has
-    /// spawned, and is followed by them: who comes next is known by then, and is the same in all executions of a trace.
+    /// A member may spawn others until it ends, and two may do so in either order. So each is
+    /// joined before those that it has spawned, and is followed by them: who comes next is known by
+    /// then, and is the same in all executions of a trace.
     fn next(&self) -> Option<Modelled> {
         let mut all = self.modelled.lock().unwrap_or_else(PoisonError::into_inner);
         let ToJoin { in_order, new } = &mut *all;
@@ -134,7 +135,8 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Calls `f` with a scope, waits for all threads that were spawned in it, and returns what `f` returned.
+/// Calls `f` with a scope, waits for all threads that were spawned in it, and returns what `f`
+/// returned.
 ///
 /// # Panics
 ///

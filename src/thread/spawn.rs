@@ -27,13 +27,13 @@ where
 
 /// Spawns a thread of a model.
 ///
-/// As in loom, neither the closure nor what it returns needs to be `Send`: all threads of a model run on one OS
-/// thread.
+/// As in loom, neither the closure nor what it returns needs to be `Send`: all threads of a model
+/// run on one OS thread.
 ///
 /// # Panics
 ///
-/// Outside a model, where the thread would be a real one. [`Builder::spawn`] and [`scope`](super::scope()), which
-/// require `Send`, spawn one there.
+/// Outside a model, where the thread would be a real one. [`Builder::spawn`] and
+/// [`scope`](super::scope()), which require `Send`, spawn one there.
 #[cfg(any(loom, feature = "loom"))]
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
@@ -46,9 +46,9 @@ where
         "`thread::spawn` was called outside of a model: with loom's signatures what a thread is given need not \
          be `Send`, so that there is no real thread for it; use `thread::Builder` or `thread::scope`"
     );
-    // SAFETY: the closure and what it returns live for ever. This is a model, so `start` spawns no real thread;
-    // the coroutines of a model are made, run and ended by the OS thread that explores it, which is this one. The
-    // handle goes elsewhere only if the result is `Send`.
+    // SAFETY: the closure and what it returns live for ever. This is a model, so `start` spawns no
+    // real thread; the coroutines of a model are made, run and ended by the OS thread that explores
+    // it, which is this one. The handle goes elsewhere only if the result is `Send`.
     expect(unsafe { Builder::new().start(f, None, unit::<T>) })
 }
 
@@ -61,8 +61,8 @@ pub(super) fn expect<H>(handle: io::Result<H>) -> H {
     }
 }
 
-/// How many bytes one is of the size that a thread of a model asks for. Loom hands it on to `generator`, which counts
-/// words.
+/// How many bytes one is of the size that a thread of a model asks for. Loom hands it on to
+/// `generator`, which counts words.
 const UNIT: usize = if cfg!(any(loom, feature = "loom")) {
     size_of::<usize>()
 } else {
@@ -94,8 +94,9 @@ impl Builder {
 
     /// Sets the size of the stack, in bytes.
     ///
-    /// Inside a model no stack is smaller than [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size)
-    /// says, or larger than 1 GiB. With [loom's signatures](crate#looms-signatures) the size is in words there, as in
+    /// Inside a model no stack is smaller than
+    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size) says, or larger than 1
+    /// GiB. With [loom's signatures](crate#looms-signatures) the size is in words there, as in
     /// loom.
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
@@ -145,16 +146,17 @@ impl Builder {
     ///
     /// # Safety
     ///
-    /// The thread must be joined before the end of anything that its closure or its result uses; leaving the scope
-    /// does not join it. Inside a model an execution may end in the middle, and be unwound there, so only
-    /// [`scope`](super::scope()) is safe.
+    /// The thread must be joined before the end of anything that its closure or its result uses;
+    /// leaving the scope does not join it. Inside a model an execution may end in the middle, and
+    /// be unwound there, so only [`scope`](super::scope()) is safe.
     #[track_caller]
     pub unsafe fn spawn_unchecked<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        // SAFETY: the caller's contract is this function's, and the closure and its result are `Send`.
+        // SAFETY: the caller's contract is this function's, and the closure and its result are
+        // `Send`.
         unsafe { self.start(f, None, || None) }
     }
 
@@ -178,7 +180,8 @@ impl Builder {
         T: Send + 'scope,
     {
         // SAFETY: the scope does not end, neither by returning nor by unwinding, before each member
-        // has dropped its closure and its share of the packet. The closure and its result are `Send`.
+        // has dropped its closure and its share of the packet. The closure and its result are
+        // `Send`.
         let handle = unsafe { self.start(f, Some(scope.members()), || None) }?;
         if let Running::Modelled(id) = handle.running {
             scope.members().add(id);
@@ -186,7 +189,8 @@ impl Builder {
         Ok(ScopedJoinHandle::new(handle))
     }
 
-    /// Spawns a real thread for this. What is in the body is unknown here, so this is compiled once.
+    /// Spawns a real thread for this. What is in the body is unknown here, so this is compiled
+    /// once.
     #[cold]
     fn spawn_real(&self, body: ThreadMain) -> io::Result<(Thread, Running)> {
         let handle = self.real().spawn(move || body.run())?;
@@ -194,12 +198,14 @@ impl Builder {
         Ok((thread, Running::Real(Box::new(handle))))
     }
 
-    /// Spawns the thread. If it is ended together with its execution, it returns what `nothing` gives.
+    /// Spawns the thread. If it is ended together with its execution, it returns what `nothing`
+    /// gives.
     ///
     /// # Safety
     ///
-    /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join. The closure and
-    /// its result are `Send`, or this is a model and the handle stays on this OS thread.
+    /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join. The
+    /// closure and its result are `Send`, or this is a model and the handle stays on this OS
+    /// thread.
     #[track_caller]
     unsafe fn start<F, T>(
         self,

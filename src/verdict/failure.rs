@@ -25,28 +25,33 @@ pub enum FailureKind {
     Deadlock,
     /// Threads spin on values that nobody will change.
     Livelock,
-    /// Two threads access the same plain memory, at least one of them writes, and nothing orders the two accesses.
+    /// Two threads access the same plain memory, at least one of them writes, and nothing orders
+    /// the two accesses.
     DataRace,
     /// Something was not released although every thread had finished.
     ///
-    /// It is a [`Track`](crate::alloc::Track) that was not dropped, or a heap block of the model that was not freed;
-    /// see [`Builder::check_leaks`](crate::Builder#structfield.check_leaks).
+    /// It is a [`Track`](crate::alloc::Track) that was not dropped, or a heap block of the model
+    /// that was not freed; see [`Builder::check_leaks`](crate::Builder#structfield.check_leaks).
     Leak,
-    /// A shim or a cell was used after its block was freed, or after the thread whose stack it was on had ended.
+    /// A shim or a cell was used after its block was freed, or after the thread whose stack it was
+    /// on had ended.
     UseAfterFree,
     /// A block was freed twice, with another layout than its own, or not from its beginning.
     WrongFree,
-    /// An execution has more events or threads than [`Builder::max_branches`](crate::Builder::max_branches) or
-    /// [`Builder::max_threads`](crate::Builder::max_threads) allows, or the system has no memory for the stack of one, or for the clocks of all events.
+    /// An execution has more events or threads than
+    /// [`Builder::max_branches`](crate::Builder::max_branches) or
+    /// [`Builder::max_threads`](crate::Builder::max_threads) allows, or the system has no memory
+    /// for the stack of one, or for the clocks of all events.
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
-    /// A thread used memory that is not there, through a null pointer, say, or wrote to memory that may only be read.
+    /// A thread used memory that is not there, through a null pointer, say, or wrote to memory that
+    /// may only be read.
     MemoryFault,
     /// A thread outside the model used an object of the model.
     ///
-    /// The thread may be one of `std::thread`, say, where [`thread`](crate::thread) was meant. Nothing can be said
-    /// about such a test.
+    /// The thread may be one of `std::thread`, say, where [`thread`](crate::thread) was meant.
+    /// Nothing can be said about such a test.
     Outside,
     /// The closure did something else when it ran again with the same schedule.
     NotDeterministic,
@@ -85,8 +90,8 @@ pub struct Event {
     pub what: String,
     /// Where in the program the operation is.
     ///
-    /// For what std or a destructor calls, it is a place in std or in this crate; the report has the place that it
-    /// found on the stack.
+    /// For what std or a destructor calls, it is a place in std or in this crate; the report has
+    /// the place that it found on the stack.
     pub place: &'static Location<'static>,
 }
 
@@ -96,7 +101,8 @@ impl Failure {
         &self.events
     }
 
-    /// Returns the execution as JSON: threads, objects, events with their values, clocks and links, races, outcome.
+    /// Returns the execution as JSON: threads, objects, events with their values, clocks and links,
+    /// races, outcome.
     ///
     /// The format has a version and is described in `docs/REPORTS.md`.
     pub fn json(&self) -> String {
@@ -105,21 +111,23 @@ impl Failure {
 
     /// Returns the execution as a graph in the language of Graphviz.
     ///
-    /// It shows program order, which read sees which write, what else orders two threads, and what failed in red.
+    /// It shows program order, which read sees which write, what else orders two threads, and what
+    /// failed in red.
     pub fn dot(&self) -> String {
         dot::render(&self.execution())
     }
 
     /// Returns the execution as a page for a browser, which needs no other file and no network.
     ///
-    /// The page has a lane per thread, a slider that steps through the events, and what each object holds at that
-    /// point.
+    /// The page has a lane per thread, a slider that steps through the events, and what each object
+    /// holds at that point.
     pub fn html(&self) -> String {
         html::render(&self.execution())
     }
 
-    /// The report, and for those after the first of this process without the test that is written out: in a suite whose
-    /// failures have one cause, the lines of a test that says the same each time are most of what is printed.
+    /// The report, and for those after the first of this process without the test that is written
+    /// out: in a suite whose failures have one cause, the lines of a test that says the same each
+    /// time are most of what is printed.
     pub(crate) fn told(&self) -> String {
         let mut text = self.to_string();
         let failures = [self].into_iter().chain(&self.others);
@@ -149,16 +157,18 @@ impl Failure {
         self.kind
     }
 
-    /// Returns the failures found after this one, if [`Builder::max_failures`](crate::Builder::max_failures) is above
-    /// 1.
+    /// Returns the failures found after this one, if
+    /// [`Builder::max_failures`](crate::Builder::max_failures) is above 1.
     pub fn others(&self) -> &[Failure] {
         &self.others
     }
 
-    /// Returns the schedule that leads to this failure, for [`replay`](crate::replay) or `DPOR_REPLAY`.
+    /// Returns the schedule that leads to this failure, for [`replay`](crate::replay) or
+    /// `DPOR_REPLAY`.
     ///
-    /// For a schedule that was given and does not fit, it is that one. In `DPOR_REPLAY`, the schedule of a test's
-    /// third model, say, needs the prefix `model 3: `, see [`Builder::replay`](crate::Builder#structfield.replay).
+    /// For a schedule that was given and does not fit, it is that one. In `DPOR_REPLAY`, the
+    /// schedule of a test's third model, say, needs the prefix `model 3: `, see
+    /// [`Builder::replay`](crate::Builder#structfield.replay).
     pub fn schedule(&self) -> &str {
         &self.schedule
     }
@@ -202,7 +212,8 @@ pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
     })
 }
 
-/// The failure that was found, maybe along a `given` schedule; how its execution ended; and what explores on.
+/// The failure that was found, maybe along a `given` schedule; how its execution ended; and what
+/// explores on.
 pub(crate) fn failure(
     found: Found,
     shown: Minimized,

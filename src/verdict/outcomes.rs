@@ -11,7 +11,8 @@ use crate::rt::Work;
 use crate::rt::exec::current;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
 
-/// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
+/// Explores every trace of `f` and counts, for each value that it returns, the executions that
+/// return it.
 ///
 /// Executions that [`assume`](crate::assume) gives up return nothing.
 ///
@@ -32,8 +33,9 @@ use crate::rt::exec::recorded_outcome::RecordedOutcome;
 ///
 /// # Panics
 ///
-/// As for [`model`](crate::model()), and if the exploration is not [complete](crate::Report::complete), as where a
-/// limit stopped it: there may be outcomes that were not found.
+/// As for [`model`](crate::model()), and if the exploration is not
+/// [complete](crate::Report::complete), as where a limit stopped it: there may be outcomes that
+/// were not found.
 #[track_caller]
 pub fn outcomes<T, F>(f: F) -> BTreeMap<T, u64>
 where
@@ -45,12 +47,12 @@ where
 
 /// Adds `value`, as [`Debug`] writes it, to the outcomes of this execution.
 ///
-/// [`Report::outcomes`](crate::Report::outcomes) says how many executions had each. An execution may have several, and has none
-/// twice. What an execution says that is given up later, as by [`assume`](crate::assume), does not count. Outside a model this
-/// does nothing.
+/// [`Report::outcomes`](crate::Report::outcomes) says how many executions had each. An execution
+/// may have several, and has none twice. What an execution says that is given up later, as by
+/// [`assume`](crate::assume), does not count. Outside a model this does nothing.
 ///
-/// Any thread can call this, wherever it is in the test. Where the closure can return the value, [`outcomes`](outcomes())
-/// takes less and needs no text.
+/// Any thread can call this, wherever it is in the test. Where the closure can return the value,
+/// [`outcomes`](outcomes()) takes less and needs no text.
 ///
 /// ```
 /// use dpor::sync::Arc;
@@ -73,7 +75,8 @@ pub fn outcome<T: Debug>(value: T) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     said: BTreeMap<String, u64>,
-    /// By number of a value how many closures have returned it, of those that were run in this process.
+    /// By number of a value how many closures have returned it, of those that were run in this
+    /// process.
     returned: Vec<u64>,
 }
 
@@ -105,14 +108,17 @@ impl Outcomes {
 }
 
 impl Builder {
-    /// Explores `f` with these settings and counts, for each value that it returns, the executions that return it.
+    /// Explores `f` with these settings and counts, for each value that it returns, the executions
+    /// that return it.
     ///
-    /// As [`outcomes`](outcomes()), which says more. There is no [checkpoint](Builder::checkpoint_file), which could not keep what a
-    /// closure returns; it keeps what the test says by [`outcome`](outcome()).
+    /// As [`outcomes`](outcomes()), which says more. There is no
+    /// [checkpoint](Builder::checkpoint_file), which could not keep what a closure returns; it
+    /// keeps what the test says by [`outcome`](outcome()).
     ///
     /// # Panics
     ///
-    /// As for [`Builder::check`], and if the exploration is not [complete](crate::Report::complete).
+    /// As for [`Builder::check`], and if the exploration is not
+    /// [complete](crate::Report::complete).
     #[track_caller]
     pub fn outcomes<T, F>(&self, f: F) -> BTreeMap<T, u64>
     where
@@ -128,7 +134,8 @@ impl Builder {
                 Location::caller()
             ));
         }
-        // Whether an execution counts is known only when it is over, so each value has a number, by which it is counted then.
+        // Whether an execution counts is known only when it is over, so each value has a number, by
+        // which it is counted then.
         let known: Mutex<BTreeMap<T, u64>> = Mutex::default();
         let returned = settings.returned(&|| {
             let value = f();

@@ -12,7 +12,8 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     format!("{number} {unit}{ending}")
 }
 
-/// An estimated number: as it is, or two significant digits of it where more would be too long to read.
+/// An estimated number: as it is, or two significant digits of it where more would be too long to
+/// read.
 pub(crate) fn estimated(number: f64) -> String {
     match number {
         MOST.. => format!("more than {MOST:.0e}"),
@@ -21,7 +22,8 @@ pub(crate) fn estimated(number: f64) -> String {
     }
 }
 
-/// An estimated number that is mostly too low: one significant digit of it, rounded down. `None` if there are as many `known`.
+/// An estimated number that is mostly too low: one significant digit of it, rounded down. `None` if
+/// there are as many `known`.
 pub(crate) fn at_least(number: f64, known: u64) -> Option<String> {
     let unit = 10f64.powi(number.max(1.0).log10().floor() as i32);
     let least = (number / unit).floor() * unit;

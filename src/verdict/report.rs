@@ -18,8 +18,9 @@ use crate::verdict::plural::{at_least, counted, estimated};
 
 /// Result of an exploration that found no failure.
 ///
-/// Displayed, it is one line: the verdict, the number of executions, how many were given up and why, the number of events, those
-/// of the longest execution, and the duration. Where the closure was mostly run for something else, it says so.
+/// Displayed, it is one line: the verdict, the number of executions, how many were given up and
+/// why, the number of events, those of the longest execution, and the duration. Where the closure
+/// was mostly run for something else, it says so.
 ///
 /// ```
 /// let report = dpor::Builder::new().explore(|| {
@@ -38,9 +39,11 @@ pub struct Report {
     pub pruned: u64,
     /// The same by reason.
     pub pruned_by: Pruned,
-    /// Outcomes that the test has given to [`outcome`](crate::outcome), each with the number of executions that had it.
+    /// Outcomes that the test has given to [`outcome`](crate::outcome), each with the number of
+    /// executions that had it.
     ///
-    /// Executions that were pruned do not count. All outcomes are here if the exploration is complete.
+    /// Executions that were pruned do not count. All outcomes are here if the exploration is
+    /// complete.
     pub outcomes: BTreeMap<String, u64>,
     /// Number of events in all executions.
     pub events: u64,
@@ -52,26 +55,29 @@ pub struct Report {
     pub verdict: Verdict,
     /// Bound within which all traces were explored, whether or not it was asked for.
     ///
-    /// [`Algorithm::Bounded`](crate::Algorithm::Bounded) has one, because it explores traces in the order of the
-    /// preemptions, context switches or delays that they need. `None` if not even all traces that need none were
-    /// explored, if no bound left anything out, if the test excluded something, and with any other algorithm.
+    /// [`Algorithm::Bounded`](crate::Algorithm::Bounded) has one, because it explores traces in the
+    /// order of the preemptions, context switches or delays that they need. `None` if not even all
+    /// traces that need none were explored, if no bound left anything out, if the test excluded
+    /// something, and with any other algorithm.
     pub within: Option<Bound>,
-    /// Value of [`Builder::max_rounds`](crate::Builder::max_rounds) if it left executions out, whatever else the
-    /// verdict says.
-    pub within_rounds: Option<usize>,
-    /// Whether the test excluded something from the exploration, as [`stop_exploring`](crate::stop_exploring) does,
+    /// Value of [`Builder::max_rounds`](crate::Builder::max_rounds) if it left executions out,
     /// whatever else the verdict says.
+    pub within_rounds: Option<usize>,
+    /// Whether the test excluded something from the exploration, as
+    /// [`stop_exploring`](crate::stop_exploring) does, whatever else the verdict says.
     pub excludes: bool,
     /// Estimated number of executions in all, where one can be given.
     ///
-    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not what they will
-    /// find. One that has [settled](Report::estimate_has_settled) is often too low by a factor of two or three, and any
-    /// other one by any factor. It is at most 1e200. `None` if it would be hardly more than what was executed although
-    /// something is left.
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not
+    /// what they will find. One that has [settled](Report::estimate_has_settled) is often too low
+    /// by a factor of two or three, and any other one by any factor. It is at most 1e200. `None` if
+    /// it would be hardly more than what was executed although something is left.
     pub estimate: Option<f64>,
-    /// Whether the estimate has stayed about the same while the executions became eight times as many.
+    /// Whether the estimate has stayed about the same while the executions became eight times as
+    /// many.
     ///
-    /// That is asked from 2048 executions on. It is `true` if nothing is left to explore, and `false` if there is no estimate.
+    /// That is asked from 2048 executions on. It is `true` if nothing is left to explore, and
+    /// `false` if there is no estimate.
     pub estimate_has_settled: bool,
     /// Places that cost most executions: at most three, the worst first.
     ///
@@ -79,18 +85,23 @@ pub struct Report {
     pub hotspots: Vec<Hotspot>,
     /// Number of times that the closure ran besides, for no execution that is counted above.
     ///
-    /// It is run again to see whether a thread that is held up uses [freed memory](crate::Builder#structfield.simplify), whether a
-    /// free that seems to race is in order, and whether a loop gives up by itself; and where something was learnt of it that
-    /// makes another exploration (that a loop has no hint, say), all that was explored before is run once more. In all the
-    /// closure was run `executions + pruned + reruns` times, without those of an exploration that was taken up.
+    /// It is run again to see whether a thread that is held up uses [freed
+    /// memory](crate::Builder#structfield.simplify), whether a free that seems to race is in order,
+    /// and whether a loop gives up by itself; and where something was learnt of it that makes
+    /// another exploration (that a loop has no hint, say), all that was explored before is run once
+    /// more. In all the closure was run `executions + pruned + reruns` times, without those of an
+    /// exploration that was taken up.
     pub reruns: u64,
-    /// Duration of the exploration. Of one that was taken up from a checkpoint it is the time since then.
+    /// Duration of the exploration. Of one that was taken up from a checkpoint it is the time since
+    /// then.
     pub elapsed: Duration,
     /// How many executions had been begun before it was taken up.
     before: u64,
-    /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
+    /// A hint, and how often at most a thread has come there in one execution with something
+    /// changed, if often.
     rounds: Option<(Site, usize)>,
-    /// The hint at which a loop lets the other threads go first, and after how many rounds, if there is one.
+    /// The hint at which a loop lets the other threads go first, and after how many rounds, if
+    /// there is one.
     lets_others: Option<(Site, usize)>,
     /// A loop that was taken to wait, and gives up by itself.
     gives_up: Option<BoundedLoop>,
@@ -283,8 +294,8 @@ impl Report {
 }
 
 impl Report {
-    /// That nothing was tested, and what to do about it, if no execution has come to its end. To follow a schedule up to where it
-    /// is given up is no test.
+    /// That nothing was tested, and what to do about it, if no execution has come to its end. To
+    /// follow a schedule up to where it is given up is no test.
     pub(crate) fn tested_nothing(&self) -> Option<String> {
         if self.executions > 0 || self.verdict == Verdict::Replayed {
             return None;
@@ -363,11 +374,14 @@ impl fmt::Display for Report {
 pub struct Pruned {
     /// By the test, with [`assume`](crate::assume).
     pub assumed: u64,
-    /// Because a thread had made as many rounds as [`Builder::max_rounds`](crate::Builder::max_rounds) allows.
+    /// Because a thread had made as many rounds as
+    /// [`Builder::max_rounds`](crate::Builder::max_rounds) allows.
     pub rounds: u64,
-    /// Because a thread had looked in vain, with [`Builder::await_loops`](crate::Builder::await_loops).
+    /// Because a thread had looked in vain, with
+    /// [`Builder::await_loops`](crate::Builder::await_loops).
     pub in_vain: u64,
-    /// Because other executions cover the rest. Never under [`Algorithm::Optimal`](crate::Algorithm::Optimal).
+    /// Because other executions cover the rest. Never under
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub covered: u64,
 }
 
@@ -399,8 +413,8 @@ impl Pruned {
         reasons.collect::<Vec<_>>().join(" and ")
     }
 
-    /// The reasons that there were, with numbers. Where a bound was set those over it are not counted apart from those that others
-    /// cover.
+    /// The reasons that there were, with numbers. Where a bound was set those over it are not
+    /// counted apart from those that others cover.
     fn tell(&self, out: &mut impl fmt::Write, is_bounded: bool) -> fmt::Result {
         if self.reasons().next().is_none() {
             return out.write_str("none given up");
@@ -442,18 +456,21 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
-    /// Returns the place, as `file:line:column`, or `in a drop` or `in std` if it is not in the program's own source.
+    /// Returns the place, as `file:line:column`, or `in a drop` or `in std` if it is not in the
+    /// program's own source.
     pub fn place(&self) -> String {
         foreign(self.site.file()).map_or_else(|| self.site.to_string(), str::to_owned)
     }
 
-    /// Returns what the program calls the object at this place, if the source is still where it was compiled.
+    /// Returns what the program calls the object at this place, if the source is still where it was
+    /// compiled.
     pub fn object(&self) -> Option<String> {
         named_at(self.site)
     }
 }
 
-/// What the program calls the object of the operation at this place, if its source is where it was compiled.
+/// What the program calls the object of the operation at this place, if its source is where it was
+/// compiled.
 pub(crate) fn named_at(site: Site) -> Option<String> {
     match foreign(site.file()) {
         Some(_) => None,
@@ -480,29 +497,35 @@ pub(crate) fn called_at(site: Site) -> Option<String> {
 pub enum Verdict {
     /// Every trace.
     Complete,
-    /// Every trace that needs no more preemptions, context switches or delays than the bound. There are others.
+    /// Every trace that needs no more preemptions, context switches or delays than the bound. There
+    /// are others.
     Bounded(Bound),
     /// Every trace in which no thread reaches one hint with something changed more often than this.
     ///
-    /// Changed means by the thread, since its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)). There
-    /// are other traces.
+    /// Changed means by the thread, since its last hint
+    /// ([`Builder::max_rounds`](crate::Builder::max_rounds)). There are other traces.
     Rounds(usize),
-    /// Every trace but those in which a thread that has come more often than this to one hint with something changed goes on
-    /// while something else can run.
+    /// Every trace but those in which a thread that has come more often than this to one hint with
+    /// something changed goes on while something else can run.
     ///
-    /// Such a loop has kept others from going on until there were too many events, so from then on it lets them go first. It has
-    /// infinitely many traces. [`Builder::max_rounds`](crate::Builder::max_rounds) explores as many rounds of it as that says
-    /// without letting others go first, and leaves out what has more.
+    /// Such a loop has kept others from going on until there were too many events, so from then on
+    /// it lets them go first. It has infinitely many traces.
+    /// [`Builder::max_rounds`](crate::Builder::max_rounds) explores as many rounds of it as that
+    /// says without letting others go first, and leaves out what has more.
     Fair(usize),
-    /// Every trace but those in which a loop with a hint gives up by itself while something else can run.
+    /// Every trace but those in which a loop with a hint gives up by itself while something else
+    /// can run.
     ///
     /// The loop gives up after this many rounds, but was taken to wait for a change after fewer. A
-    /// [`Builder::spin_bound`](crate::Builder::spin_bound) of one less than this number explores it in full.
+    /// [`Builder::spin_bound`](crate::Builder::spin_bound) of one less than this number explores it
+    /// in full.
     Waits(usize),
-    /// Every trace but those in which a wait that has timed out often enough is given up while something else can run.
+    /// Every trace but those in which a wait that has timed out often enough is given up while
+    /// something else can run.
     ///
-    /// It is given up after this many timeouts, but was taken to last until something changes after fewer. A
-    /// [`Builder::timeout_bound`](crate::Builder::timeout_bound) of this number explores it in full.
+    /// It is given up after this many timeouts, but was taken to last until something changes after
+    /// fewer. A [`Builder::timeout_bound`](crate::Builder::timeout_bound) of this number explores
+    /// it in full.
     TimesOut(usize),
     /// Every trace, except where the test switched exploration off.
     ///
@@ -511,8 +534,8 @@ pub enum Verdict {
     Marked,
     /// Executions drawn at random.
     Sampled {
-        /// Seed that they were drawn from. As [`Builder::seed`](crate::Builder::seed), it draws the same executions
-        /// again.
+        /// Seed that they were drawn from. As [`Builder::seed`](crate::Builder::seed), it draws the
+        /// same executions again.
         seed: u64,
     },
     /// One schedule.
@@ -522,7 +545,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// That of an exploration without a failure, which has covered this or was ended by a limit, and in which a loop may give up.
+    /// That of an exploration without a failure, which has covered this or was ended by a limit,
+    /// and in which a loop may give up.
     pub(crate) fn of(
         covered: Coverage,
         stopped: Option<Limit>,
@@ -641,7 +665,8 @@ pub enum Limit {
     Memory(usize),
     /// What the system gives the process: there are not as many bytes as were asked for.
     ///
-    /// What is still to be explored takes half as many. It is looked at each time that has grown by an eighth, from 2 MB on.
+    /// What is still to be explored takes half as many. It is looked at each time that has grown by
+    /// an eighth, from 2 MB on.
     System(usize),
     /// The user, by `SIGINT`, with which the process ends once that is printed.
     Interrupt,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::measure::{End, Measured};
 use crate::{LIMIT, PEERS, Peer, names};
 
-/// How often each is measured. A machine that others use too is slower now and then, for longer than one measurement
-/// takes; in turns, each checker has the same chance of a good moment.
+/// How often each is measured. A machine that others use too is slower now and then, for longer
+/// than one measurement takes; in turns, each checker has the same chance of a good moment.
 const TURNS: usize = 5;
 
 /// What a child process tells its parent.
@@ -53,7 +53,8 @@ pub(crate) fn run(peer: &str, name: &str) {
     );
 }
 
-/// Measures in a child process; why there is nothing, if it does not come to an end, one way or the other.
+/// Measures in a child process; why there is nothing, if it does not come to an end, one way or the
+/// other.
 fn measured(peer: &Peer, name: &str) -> Outcome {
     let program = std::env::current_exe().expect("a program has a path");
     let mut child = Command::new(program)

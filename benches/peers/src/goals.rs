@@ -1,9 +1,10 @@
 //! Which goals are reached?
 //!
-//! They were set before there was anything to measure. Ratios are between lines of the same run. What the tools for
-//! C took (Nidhugg, GenMC) was measured once, on another machine, so for the programs that they are compared
-//! on the goals are seconds. How much longer this machine takes is known from the checkers that ran on both
-//! ([`slower`]), and a goal in seconds that is missed here says what the measured time would have been there.
+//! They were set before there was anything to measure. Ratios are between lines of the same run.
+//! What the tools for C took (Nidhugg, GenMC) was measured once, on another machine, so for the
+//! programs that they are compared on the goals are seconds. How much longer this machine takes is
+//! known from the checkers that ran on both ([`slower`]), and a goal in seconds that is missed here
+//! says what the measured time would have been there.
 
 use crate::child::Line;
 use crate::measure::{End, Measured};
@@ -35,10 +36,12 @@ impl Lines {
     }
 }
 
-/// What an execution of four empty threads took with other checkers where the goals in seconds were set, in microseconds.
+/// What an execution of four empty threads took with other checkers where the goals in seconds were
+/// set, in microseconds.
 const THERE: [(&str, f64); 2] = [("loom", 58.0), ("shuttle", 5.8)];
 
-/// How many times as long this machine takes as the one of the goals in seconds: by the checker that makes the least of it.
+/// How many times as long this machine takes as the one of the goals in seconds: by the checker
+/// that makes the least of it.
 fn slower(lines: &Lines) -> Option<f64> {
     let times = THERE.map(|(peer, there)| {
         let here = lines.measured("empty(4)", peer)?;
@@ -61,7 +64,8 @@ fn goal(what: &str, measured: Option<f64>, wanted: Wanted, unit: &str) {
     }
 }
 
-/// [`goal`] for a time, on a machine that takes so many times as long as the one for which the goal was set.
+/// [`goal`] for a time, on a machine that takes so many times as long as the one for which the goal
+/// was set.
 fn time_goal(what: &str, measured: Option<f64>, most: f64, unit: &str, slower: Option<f64>) {
     let Some(measured) = measured else {
         return;

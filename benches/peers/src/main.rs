@@ -1,23 +1,24 @@
 //! How fast are `dpor` and other checkers on the same programs, and which goals does it reach?
 //!
-//! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on each
-//! checker, in a process of its own with a limit of two seconds, the checkers five times in turns, and prints
-//! one line for the fastest of each: how many executions, nanoseconds per step, executions per second, the time
-//! to a verdict, the time until the checker has come back with it, and the most memory that was resident. The
-//! ratios are to `dpor`'s own line: how many times as long a step takes, how many times as fast `dpor` runs
-//! executions, and how many times as long it is to the verdict. Without a filter the [`goals`] follow.
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on
+//! each checker, in a process of its own with a limit of two seconds, the checkers five times in
+//! turns, and prints one line for the fastest of each: how many executions, nanoseconds per step,
+//! executions per second, the time to a verdict, the time until the checker has come back with it,
+//! and the most memory that was resident. The ratios are to `dpor`'s own line: how many times as
+//! long a step takes, how many times as fast `dpor` runs executions, and how many times as long it
+//! is to the verdict. Without a filter the [`goals`] follow.
 //!
-//! A verdict with a `!` is that something fails: the assertion, or what a checker takes for a deadlock.
-//! (Shuttle lets `park` return for no reason, which `handoff` does not expect.) An assertion's is known when it
-//! fails for the first time; until it is *told*, `dpor` looks for the simplest execution that fails, and writes
-//! its report.
+//! A verdict with a `!` is that something fails: the assertion, or what a checker takes for a
+//! deadlock. (Shuttle lets `park` return for no reason, which `handoff` does not expect.) An
+//! assertion's is known when it fails for the first time; until it is *told*, `dpor` looks for the
+//! simplest execution that fails, and writes its report.
 //!
-//! A checker that samples has no verdict on a program without a bug; `random` is `dpor`'s own sampler.
-//! Loom explores what weak memory orderings allow, so it has more executions, and no more than four
-//! threads beside the main one.
+//! A checker that samples has no verdict on a program without a bug; `random` is `dpor`'s own
+//! sampler. Loom explores what weak memory orderings allow, so it has more executions, and no more
+//! than four threads beside the main one.
 //!
-//! With `--features interweave` that one runs the programs of [`tasks`], too. It asks for Rust 1.96, or for
-//! `--ignore-rust-version`, has no limit of time, and is stopped after ten seconds.
+//! With `--features interweave` that one runs the programs of [`tasks`], too. It asks for Rust
+//! 1.96, or for `--ignore-rust-version`, has no limit of time, and is stopped after ten seconds.
 
 mod child;
 mod goals;

@@ -9,8 +9,8 @@ static STEPS: AtomicU64 = AtomicU64::new(0);
 static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
 static KNOWN: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// The program has made `n` steps. Every checker here runs one execution at a time, so this needs no
-/// read-modify-write, and costs next to nothing.
+/// The program has made `n` steps. Every checker here runs one execution at a time, so this needs
+/// no read-modify-write, and costs next to nothing.
 #[inline]
 pub(crate) fn step(n: usize) {
     STEPS.store(STEPS.load(Relaxed) + n as u64, Relaxed);
@@ -26,8 +26,8 @@ fn known() -> MutexGuard<'static, Option<Instant>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Fails if this is false, which is noted: from here on a checker knows that the program has a bug, and the
-/// rest of its time it looks for a good way to tell.
+/// Fails if this is false, which is noted: from here on a checker knows that the program has a bug,
+/// and the rest of its time it looks for a good way to tell.
 pub(crate) fn check(holds: bool) {
     if !holds {
         known().get_or_insert_with(Instant::now);
@@ -46,7 +46,8 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Whether this one was faster. Of what comes to a limit, the rate counts; of the rest, the time.
+    /// Whether this one was faster. Of what comes to a limit, the rate counts; of the rest, the
+    /// time.
     pub(crate) fn beats(&self, other: &Measured) -> bool {
         let time = |m: &Measured| m.seconds / m.executions.max(1) as f64;
         match self.end {

@@ -71,7 +71,8 @@ pub(crate) const NAMES: [&str; 19] = [
     "length(2, 10000)",
 ];
 
-/// Those that only `dpor` runs: there is a goal in seconds, or in a ratio to another of its own lines.
+/// Those that only `dpor` runs: there is a goal in seconds, or in a ratio to another of its own
+/// lines.
 pub(crate) const ALONE: [&str; 4] = [
     "lastzero(15)",
     "indexer(15)",

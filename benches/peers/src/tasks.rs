@@ -1,9 +1,10 @@
 //! Which programs of tasks are measured?
 //!
-//! One of the checkers runs nothing but futures: `interweave`, which is an optimal DPOR, too. So these are written
-//! once as futures, as the body of a macro; the module around it says what a `World` is, which holds the tasks, and
-//! what `Cells` are, atomics by number. For the other checkers a task is a thread that blocks on its future
-//! ([`threads`]). A step is an operation on a cell.
+//! One of the checkers runs nothing but futures: `interweave`, which is an optimal DPOR, too. So
+//! these are written once as futures, as the body of a macro; the module around it says what a
+//! `World` is, which holds the tasks, and what `Cells` are, atomics by number. For the other
+//! checkers a task is a thread that blocks on its future ([`threads`]). A step is an operation on a
+//! cell.
 
 macro_rules! tasks {
     () => {
@@ -106,8 +107,9 @@ macro_rules! threads {
         #[derive(Default)]
         struct World<'a> {
             tasks: Vec<$krate::thread::JoinHandle<()>>,
-            /// The main thread has cells, too, until the tasks have ended. Otherwise one of them would be the last one,
-            /// and free them, and which one that is would be another thing to explore.
+            /// The main thread has cells, too, until the tasks have ended. Otherwise one of them
+            /// would be the last one, and free them, and which one that is would be another thing
+            /// to explore.
             cells: Vec<Cells>,
             as_if: PhantomData<&'a ()>,
         }

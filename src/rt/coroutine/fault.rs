@@ -21,11 +21,12 @@ impl Fault {
     }
 }
 
-/// What Linux tells of the memory of the process. Elsewhere there is no such file, and what cannot be written to is told like what
-/// is not there.
+/// What Linux tells of the memory of the process. Elsewhere there is no such file, and what cannot
+/// be written to is told like what is not there.
 pub(super) const MAPS: &str = "/proc/self/maps";
 
-/// What may be done to the memory at this address, in the four letters of such a list. `None` if there is none.
+/// What may be done to the memory at this address, in the four letters of such a list. `None` if
+/// there is none.
 pub(super) fn access_at(maps: &str, address: usize) -> Option<&str> {
     maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
@@ -37,7 +38,8 @@ pub(super) fn access_at(maps: &str, address: usize) -> Option<&str> {
     })
 }
 
-/// Whether there is memory at this address, according to such a list, that may be read and not be written to.
+/// Whether there is memory at this address, according to such a list, that may be read and not be
+/// written to.
 fn may_only_be_read(maps: &str, address: usize) -> Option<bool> {
     Some(access_at(maps, address)?.starts_with("r-"))
 }

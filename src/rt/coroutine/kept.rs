@@ -1,8 +1,9 @@
 //! What becomes of the stacks of an exploration that has ended?
 //!
-//! They are kept for later ones, on whatever OS threads those run: a new stack costs as much as a small
-//! execution, and many tests have few executions. No more are kept than small explorations need. The first few stay with their
-//! OS thread as long as that lives, because those of all OS threads have a lock, which is taken twice by an exploration.
+//! They are kept for later ones, on whatever OS threads those run: a new stack costs as much as a
+//! small execution, and many tests have few executions. No more are kept than small explorations
+//! need. The first few stay with their OS thread as long as that lives, because those of all OS
+//! threads have a lock, which is taken twice by an exploration.
 
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
@@ -85,12 +86,12 @@ pub(super) struct Kept(Mutex<Vec<Idle>>);
 /// A stack without a body.
 struct Idle(Coroutine);
 
-// SAFETY: on an idle stack there are only the frames of `Control::serve` and below, suspended in a switch.
-// What they refer to is the control block, all of whose owners are in the coroutine and on the stack, and
-// move with it. They keep nothing that belongs to an OS thread: `generator` looks up its list of running
-// generators anew in each switch, an idle one is not in it, and its own `Generator` is `Send`; the
-// `LocalGenerator` that we use differs in nothing but that its closure may own what is not, which ours
-// does not besides the block.
+// SAFETY: on an idle stack there are only the frames of `Control::serve` and below, suspended in a
+// switch. What they refer to is the control block, all of whose owners are in the coroutine and on
+// the stack, and move with it. They keep nothing that belongs to an OS thread: `generator` looks up
+// its list of running generators anew in each switch, an idle one is not in it, and its own
+// `Generator` is `Send`; the `LocalGenerator` that we use differs in nothing but that its closure
+// may own what is not, which ours does not besides the block.
 unsafe impl Send for Idle {}
 
 /// Those of this process.
@@ -160,7 +161,8 @@ mod tests {
         Coroutine::new(bytes, &crate::rt::exec::thread_op::ENDS).expect("there is memory for it")
     }
 
-    /// Runs so many bodies at once in an exploration with stacks of this size, and says where the stacks are.
+    /// Runs so many bodies at once in an exploration with stacks of this size, and says where the
+    /// stacks are.
     fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
         let mut pool = stacks(bytes);
         pool.idle.kept = kept;

@@ -10,7 +10,8 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// Those of a stack from its lowest address to behind the highest below which `room` bytes are left.
+    /// Those of a stack from its lowest address to behind the highest below which `room` bytes are
+    /// left.
     pub(crate) fn above((start, end): (usize, usize), room: usize) -> Stretch {
         let start = start + room;
         Stretch {

@@ -1,7 +1,7 @@
 //! Which acquisitions may have shut an operation out?
 //!
-//! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
-//! in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
+//! Two acquisitions that exclude each other need not be a race: between them is the release that
+//! lets the second one in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
 
 use rustc_hash::FxHashMap;
 
@@ -14,9 +14,9 @@ use crate::rt::relation::independence::{Class, Nature, changes_value, classify};
 
 use crate::rt::engine::Execution;
 
-/// The events that may shut an operation out, where there are many events between them and it: a lock that is only read, or
-/// an initialisation that is over, is asked for thousands of times in a long execution, and a loop may wait as often. Nobody is to
-/// go through all of them each time.
+/// The events that may shut an operation out, where there are many events between them and it: a
+/// lock that is only read, or an initialisation that is over, is asked for thousands of times in a
+/// long execution, and a loop may wait as often. Nobody is to go through all of them each time.
 #[derive(Default)]
 pub(super) struct BlockingPairs(FxHashMap<(ObjectId, EventsOn), Vec<u32>>);
 
@@ -83,9 +83,9 @@ fn excludes(class: Class, wanted: Class) -> bool {
     class.acquires() && class.conflicts().contains(wanted)
 }
 
-/// The acquisitions before `position` that may have shut the operation of the thread out: the latest conflicting
-/// ones. For a wait, the writes to its locations. `found` says whether one happens before the event directly before
-/// the operation: that cannot have shut it out.
+/// The acquisitions before `position` that may have shut the operation of the thread out: the
+/// latest conflicting ones. For a wait, the writes to its locations. `found` says whether one
+/// happens before the event directly before the operation: that cannot have shut it out.
 pub(super) fn blocking_pairs(
     execution: &Execution<'_>,
     (thread, operation): (ThreadId, Operation),
@@ -106,7 +106,8 @@ pub(super) fn blocking_pairs(
                 _ => classify(&kind, Outcome::Success(0), Nature::Plain),
             };
             let object = operation.object;
-            // Whether it is the last that is to be looked at, and whether the operation comes behind it.
+            // Whether it is the last that is to be looked at, and whether the operation comes
+            // behind it.
             let mut look = |first: u32| {
                 let event = execution.trace.at(first);
                 let class = event.label.class();
@@ -115,8 +116,9 @@ pub(super) fn blocking_pairs(
                 }
                 let is_known =
                     event.thread == thread || event.label.shuts_out(wanted) && found(first);
-                // Those that exclude each other are ordered, so the earlier ones come before it. Nor does one of
-                // them shut anything out if this one, of the same class on the same object, does not.
+                // Those that exclude each other are ordered, so the earlier ones come before it.
+                // Nor does one of them shut anything out if this one, of the same class on the same
+                // object, does not.
                 (class.conflicts().contains(class), is_known)
             };
             let (earlier, _) = execution.clocks.split_on(object, position);
@@ -133,7 +135,8 @@ pub(super) fn blocking_pairs(
                         behind = earlier;
                         continue;
                     }
-                    // It also comes behind whatever comes before that one: readers, and the writers between them.
+                    // It also comes behind whatever comes before that one: readers, and the writers
+                    // between them.
                     let apart = execution.clocks.apart(*first);
                     let left = match apart {
                         NOWHERE => 0,
@@ -150,11 +153,12 @@ pub(super) fn blocking_pairs(
     }
 }
 
-/// The writes to the object before `position` that may have shut out a wait of the thread for a change of it.
+/// The writes to the object before `position` that may have shut out a wait of the thread for a
+/// change of it.
 ///
-/// In a long execution there may be thousands of writes. What comes before one that the thread knows of, or has made, cannot
-/// have shut it out, either. So those are passed over: all that come before a total one, and in each slot those up to the next
-/// that may not come before.
+/// In a long execution there may be thousands of writes. What comes before one that the thread
+/// knows of, or has made, cannot have shut it out, either. So those are passed over: all that come
+/// before a total one, and in each slot those up to the next that may not come before.
 #[inline]
 fn writes(
     execution: &Execution<'_>,

@@ -1,15 +1,15 @@
 //! How is an unfinished exploration written down, and taken up again?
 //!
-//! Between two executions all that an exploration still needs is, for each point up to where the next
-//! execution branches off: the step that leads on, who is asleep, and the wakeup tree. Threads
+//! Between two executions all that an exploration still needs is, for each point up to where the
+//! next execution branches off: the step that leads on, who is asleep, and the wakeup tree. Threads
 //! and objects are interned numbers there, so the tables of names go along, in the order of the
-//! numbers; read back in that order they get the same numbers again. What a name is made of (births,
-//! stack offsets, allocation counts) is the same in another process, except for the address of
-//! a static: the caller translates it.
+//! numbers; read back in that order they get the same numbers again. What a name is made of
+//! (births, stack offsets, allocation counts) is the same in another process, except for the
+//! address of a static: the caller translates it.
 //!
 //! The format is a sequence of LEB128 numbers and says nothing about itself; whoever keeps it in a
-//! file adds what it belongs to and a checksum. Every number is checked all the same when it is read,
-//! so that nothing worse than a refusal can come of it.
+//! file adds what it belongs to and a checksum. Every number is checked all the same when it is
+//! read, so that nothing worse than a refusal can come of it.
 
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::Step;
@@ -22,7 +22,8 @@ use crate::rt::engine::sleep::Sleeper;
 /// What an explorer still has to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Unfinished {
-    /// Depth-first: the points of the last execution, up to the one where the next execution branches off.
+    /// Depth-first: the points of the last execution, up to the one where the next execution
+    /// branches off.
     pub(crate) points: Vec<SavedPoint>,
     /// In another order: all that has begun and is not finished, each node before its children.
     pub(crate) open: Vec<SavedOpen>,

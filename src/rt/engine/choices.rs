@@ -1,11 +1,11 @@
 //! Which outcomes of a choice are explored already, or will be?
 //!
-//! A choice commutes with everything. So an outcome that sleeps, or has a branch of its own behind which
-//! nobody sleeps, is covered whatever else there is in an execution, and need not be searched for; a
-//! choice may have thousands of outcomes, and each execution asks for all of them.
+//! A choice commutes with everything. So an outcome that sleeps, or has a branch of its own behind
+//! which nobody sleeps, is covered whatever else there is in an execution, and need not be searched
+//! for; a choice may have thousands of outcomes, and each execution asks for all of them.
 //!
-//! Where no other thread sleeps or has a branch, nobody has to be woken by what follows the choice, so a
-//! branch of one step is enough.
+//! Where no other thread sleeps or has a branch, nobody has to be woken by what follows the choice,
+//! so a branch of one step is enough.
 
 use crate::rt::event::operation::Step;
 
@@ -47,8 +47,8 @@ impl Choices {
         self.at = None;
     }
 
-    /// What this outcome of the choice at `first` lacks, where `known` are the steps that sleep or begin a
-    /// branch there. If that is a step, it counts as planned from here on.
+    /// What this outcome of the choice at `first` lacks, where `known` are the steps that sleep or
+    /// begin a branch there. If that is a step, it counts as planned from here on.
     pub(super) fn lack<I: Iterator<Item = Known>>(
         &mut self,
         execution: &Execution<'_>,

@@ -1,8 +1,9 @@
 //! Which other orders of one pair of operations should be tried on an execution that failed?
 //!
-//! If one of them passes, the pair is what the failure hangs on. These are the pairs that exploration
-//! reverses ([`reversal`](crate::rt::engine::reversal)), and, because an execution that fails in the middle stops
-//! threads that could go on, every operation that is still pending with each event on its object.
+//! If one of them passes, the pair is what the failure hangs on. These are the pairs that
+//! exploration reverses ([`reversal`](crate::rt::engine::reversal)), and, because an execution that
+//! fails in the middle stops threads that could go on, every operation that is still pending with
+//! each event on its object.
 
 use crate::rt::event::Event;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -17,8 +18,8 @@ use crate::rt::engine::driver::Driver;
 use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sequence::ReversedEvent;
 
-/// The pairs of an execution whose first event is among the first `length`, those in which it is the latest first, at most
-/// `most`. A choice is no pair: with another one the test is another.
+/// The pairs of an execution whose first event is among the first `length`, those in which it is
+/// the latest first, at most `most`. A choice is no pair: with another one the test is another.
 pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, ReversedEvent)> = Vec::new();
     pairs(execution, |first, second| {
@@ -37,7 +38,8 @@ pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) 
             predecessor: execution.trace.predecessor_of_next(pending.thread),
             race: None,
         };
-        // What has not happened may be the first that anybody contends for there, of which the clocks know nothing.
+        // What has not happened may be the first that anybody contends for there, of which the
+        // clocks know nothing.
         let on_object = |event: &Event| {
             let (label, own) = (event.label, [event.label.object()]);
             let is_access = label.touches_one() || label.class() == Class::Wait;
@@ -88,9 +90,9 @@ fn pair(
     }
 }
 
-/// The notification that woke nobody in the execution that `failed`, and wakes a thread that waits for ever there in
-/// the one that `passed`. That it came before the wait is not enough: most such notifications have no part in the
-/// failure.
+/// The notification that woke nobody in the execution that `failed`, and wakes a thread that waits
+/// for ever there in the one that `passed`. That it came before the wait is not enough: most such
+/// notifications have no part in the failure.
 pub(crate) fn lost(end: &End, failed: &Driver, passed: &Driver) -> Option<Lost> {
     let End::Deadlock(stuck) = end else {
         return None;

@@ -17,9 +17,9 @@
 //! [`Driver::next`] may be called from anywhere, in particular from the stack of the coroutine that
 //! has just announced: when the same thread goes on, nothing is switched.
 //!
-//! That a thread begins is no event. Mostly its code does so when it is picked for the first time, and it makes its
-//! first step at once; explorers that have to know what everybody is about to do have all begin as soon as
-//! they are spawned.
+//! That a thread begins is no event. Mostly its code does so when it is picked for the first time,
+//! and it makes its first step at once; explorers that have to know what everybody is about to do
+//! have all begin as soon as they are spawned.
 //!
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
@@ -59,11 +59,11 @@ pub(crate) struct Plan {
     /// The steps that follow them, before the explorer is asked again. Where the label is known,
     /// the step must come out with it.
     pub(crate) steps: Vec<(Step, Option<Label>)>,
-    /// How many of the steps only repeat what was executed before, by another process or in an earlier
-    /// execution than the last.
+    /// How many of the steps only repeat what was executed before, by another process or in an
+    /// earlier execution than the last.
     pub(crate) repeated: usize,
-    /// The place in the program of the event that the first of the other steps is made instead of, if that is
-    /// not an event of the last execution.
+    /// The place in the program of the event that the first of the other steps is made instead of,
+    /// if that is not an event of the last execution.
     pub(crate) replaces: Option<Site>,
 }
 
@@ -84,11 +84,13 @@ pub(crate) enum Next {
     Begins(ThreadId),
     /// The thread made its announced step; its code is to run up to its next announcement.
     Ran(ThreadId, Outcome),
-    /// The execution is over; [`Driver::take_end`] says how. Without that, this is small enough for registers.
+    /// The execution is over; [`Driver::take_end`] says how. Without that, this is small enough for
+    /// registers.
     Ended,
 }
 
-/// An estimate that has more than this share of it executed has nothing to say of what is left: it would be told as 100 %.
+/// An estimate that has more than this share of it executed has nothing to say of what is left: it
+/// would be told as 100 %.
 const ALL_BUT: f64 = 0.995;
 
 /// The limits of one execution.
@@ -145,7 +147,8 @@ impl Stats {
         self.asleep + self.left_out()
     }
 
-    /// Those of them that nothing else covers, which are the ones that are shown and counted where one is named by its number.
+    /// Those of them that nothing else covers, which are the ones that are shown and counted where
+    /// one is named by its number.
     pub(crate) fn numbered(&self) -> u64 {
         self.complete + self.left_out()
     }
@@ -184,8 +187,8 @@ pub(crate) struct Driver {
     has_all_begin: bool,
     bounds: Bounds,
     plan: Plan,
-    /// How many events are those of the execution before: what the plan keeps, or all of an execution that is made
-    /// again.
+    /// How many events are those of the execution before: what the plan keeps, or all of an
+    /// execution that is made again.
     replayed: usize,
     /// How many threads have begun in this execution.
     begun: usize,
@@ -193,8 +196,9 @@ pub(crate) struct Driver {
     unbroken: usize,
     /// The next execution is the last one again, and further.
     again: bool,
-    /// A position, and how many of the steps from there on are made by the thread that made the last one if it can:
-    /// behind the plan so many as are made at once, or else those that the explorer has said last.
+    /// A position, and how many of the steps from there on are made by the thread that made the
+    /// last one if it can: behind the plan so many as are made at once, or else those that the
+    /// explorer has said last.
     free_from: usize,
     free_for: usize,
     /// Whether clocks are made while the execution goes on.
@@ -211,7 +215,8 @@ pub(crate) struct Driver {
     owners: Owners,
     /// Whether there is somebody who tries what is noted of uses of freed memory.
     pub(crate) looks_for_raw_uses: bool,
-    /// Uses of freed memory that there may be and nobody sees. In a box, because mostly there are none.
+    /// Uses of freed memory that there may be and nobody sees. In a box, because mostly there are
+    /// none.
     pub(crate) raw_uses: Option<Box<RawUses>>,
     /// All of an execution of which a part is hidden.
     hidden: Option<Box<(Trace, HappensBefore, Machine)>>,
@@ -246,8 +251,8 @@ impl Driver {
         self.regions.any()
     }
 
-    /// Whether nothing of this exploration counts, because a thread has looked whether another one has finished: all has to
-    /// be explored anew, with ends that are events.
+    /// Whether nothing of this exploration counts, because a thread has looked whether another one
+    /// has finished: all has to be explored anew, with ends that are events.
     pub(crate) fn ends_are_seen(&self) -> bool {
         self.ends_are_seen
     }
@@ -257,9 +262,10 @@ impl Driver {
         self.explorer.more()
     }
 
-    /// About how many executions there will be in all, where the explorer knows what it plans. None if that is hardly
-    /// more than what has been executed although something is left: in a loop without an end, each execution plans
-    /// only the next one, and there is always as much left as at the beginning.
+    /// About how many executions there will be in all, where the explorer knows what it plans. None
+    /// if that is hardly more than what has been executed although something is left: in a loop
+    /// without an end, each execution plans only the next one, and there is always as much left as
+    /// at the beginning.
     pub(crate) fn estimate(&self) -> Option<f64> {
         let begun = self.stats.begun() as f64;
         if !self.explorer.more() {
@@ -272,7 +278,8 @@ impl Driver {
         estimate.filter(|estimate| begun < ALL_BUT * estimate)
     }
 
-    /// Whether this estimate of now can be relied on: nothing is left, or it has not changed for long.
+    /// Whether this estimate of now can be relied on: nothing is left, or it has not changed for
+    /// long.
     pub(crate) fn has_settled(&self, estimate: f64) -> bool {
         !self.explorer.more() || self.estimator.has_settled(estimate)
     }
@@ -350,12 +357,14 @@ impl Driver {
         true
     }
 
-    /// What was taken for the failure of the last execution is none: it is made again, and goes on from there.
+    /// What was taken for the failure of the last execution is none: it is made again, and goes on
+    /// from there.
     pub(crate) fn rerun(&mut self) {
         self.again = true;
     }
 
-    /// How many events of the current execution were planned; behind them threads go on as they like.
+    /// How many events of the current execution were planned; behind them threads go on as they
+    /// like.
     pub(crate) fn planned(&self) -> usize {
         self.plan.common_prefix + self.plan.steps.len()
     }
@@ -407,8 +416,8 @@ impl Driver {
         &events[..self.position.min(events.len())]
     }
 
-    /// Drops the events of the execution before that this one has not come to, and hides what came after its first
-    /// `most` events. Who explores on has to look at all of them.
+    /// Drops the events of the execution before that this one has not come to, and hides what came
+    /// after its first `most` events. Who explores on has to look at all of them.
     pub(crate) fn hide_suffix(&mut self, most: usize) {
         self.trace.cut(self.position, self.begun);
         self.clocks.truncate(self.position);
@@ -421,8 +430,8 @@ impl Driver {
         }
     }
 
-    /// Whether the last execution ended within what it shares with the one before, which went on from there: then
-    /// the program depends on more than its schedule.
+    /// Whether the last execution ended within what it shares with the one before, which went on
+    /// from there: then the program depends on more than its schedule.
     pub(crate) fn failed_in_the_prefix(&self) -> bool {
         self.position < self.replayed
     }
@@ -481,8 +490,8 @@ impl Driver {
         }
     }
 
-    /// From here on nobody explores the execution, which goes on as it likes for at most `further` events. What was
-    /// to be learnt from it was learnt, or is learnt after [`Driver::reattach`].
+    /// From here on nobody explores the execution, which goes on as it likes for at most `further`
+    /// events. What was to be learnt from it was learnt, or is learnt after [`Driver::reattach`].
     pub(crate) fn detach(&mut self, further: usize) -> Left {
         let explorer = Box::new(Replay::along(Leisure::default()));
         let left = Left {
@@ -526,8 +535,8 @@ impl Driver {
         (self.position, self.begun) = (length, begun);
     }
 
-    /// How an execution has ended, in all: if it did not fail but the schedule that was followed goes on, the
-    /// two do not fit. A failure is told whatever the schedule asks for after it.
+    /// How an execution has ended, in all: if it did not fail but the schedule that was followed
+    /// goes on, the two do not fit. A failure is told whatever the schedule asks for after it.
     pub(crate) fn unless_more_was_asked_for(&self, end: End) -> End {
         match end {
             // What was asked for is asked for anew.
@@ -540,7 +549,8 @@ impl Driver {
         }
     }
 
-    /// The position of the last event of `thread` in this execution so far; of its spawn if it has none.
+    /// The position of the last event of `thread` in this execution so far; of its spawn if it has
+    /// none.
     pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
         let mine = |event: &Event| event.thread == thread;
         let last = self.executed().iter().rposition(mine);
@@ -548,8 +558,8 @@ impl Driver {
         last.or_else(|| self.trace.spawn_of(thread))
     }
 
-    /// Whether this access of another thread was made before the last event of `thread`, in whatever order the events of
-    /// this trace come.
+    /// Whether this access of another thread was made before the last event of `thread`, in
+    /// whatever order the events of this trace come.
     pub(crate) fn comes_before(&mut self, access: &Access, thread: ThreadId) -> bool {
         self.compute_clocks();
         let last = self.last_of(thread);
@@ -573,13 +583,15 @@ impl Driver {
         self.owners.gone()
     }
 
-    /// Whether the execution before had the same events so far. What is asked whenever a block is freed was asked there.
+    /// Whether the execution before had the same events so far. What is asked whenever a block is
+    /// freed was asked there.
     pub(crate) fn was_asked(&self) -> bool {
         self.position <= self.plan.common_prefix
     }
 
-    /// What has been done to the block with these objects in it that `thread` has just freed: the last reference that this
-    /// `count` counts is gone. `None` if no other thread has done anything to it.
+    /// What has been done to the block with these objects in it that `thread` has just freed: the
+    /// last reference that this `count` counts is gone. `None` if no other thread has done anything
+    /// to it.
     pub(crate) fn releases(
         &mut self,
         count: ObjectId,
@@ -612,13 +624,15 @@ impl Driver {
         releases.let_through(&self.clocks, access.thread, access.after)
     }
 
-    /// How many bytes it would take to give a clock to every event, if the system does not have them.
+    /// How many bytes it would take to give a clock to every event, if the system does not have
+    /// them.
     #[inline]
     pub(crate) fn lacks_clocks(&mut self) -> Option<usize> {
         self.clocks.lack(&self.trace)
     }
 
-    /// How many bytes are missing to learn from the execution that has ended, as far as that can be known before.
+    /// How many bytes are missing to learn from the execution that has ended, as far as that can be
+    /// known before.
     #[inline]
     pub(crate) fn lacks_memory(&mut self) -> Option<usize> {
         match self.asks_for_clocks {

@@ -1,7 +1,7 @@
 //! Who can go on, from one step to the next?
 //!
-//! It takes a look at each thread to find that out, and most steps change nothing in it. So what was found is kept
-//! until a step is made that may let another thread go on or keep it from that.
+//! It takes a look at each thread to find that out, and most steps change nothing in it. So what
+//! was found is kept until a step is made that may let another thread go on or keep it from that.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
@@ -28,8 +28,8 @@ impl Able {
         &self.threads
     }
 
-    /// Finds out who can go on at this point, where each step but the last one since the point before has left the
-    /// others as they were.
+    /// Finds out who can go on at this point, where each step but the last one since the point
+    /// before has left the others as they were.
     #[inline]
     pub(super) fn update(&mut self, at: &Point<'_>) {
         let lasts = self.lasting && self.follow(at);
@@ -85,15 +85,16 @@ impl Able {
         self.lasting = !waits;
     }
 
-    /// The threads that can go on, if these are the same after a step that leaves the others as they are.
+    /// The threads that can go on, if these are the same after a step that leaves the others as
+    /// they are.
     #[inline]
     pub(super) fn lasting(&self) -> Option<&[ThreadId]> {
         self.lasting.then_some(&self.threads)
     }
 }
 
-/// Whether a step of this kind leaves it as it is which of the others can go on, where none waits for a change: no
-/// thread has to wait because of what the step does, or goes on because of it.
+/// Whether a step of this kind leaves it as it is which of the others can go on, where none waits
+/// for a change: no thread has to wait because of what the step does, or goes on because of it.
 #[inline]
 pub(super) fn leaves_the_others(kind: &OpKind) -> bool {
     kind.is_atomic() || kind.counts() || matches!(kind, OpKind::Start | OpKind::Join { .. })

@@ -1,7 +1,7 @@
 //! Had the second event of a race to wait for the first?
 //!
-//! Then the two cannot be reversed. What cannot be told here is found out when the operation is put through the model; what can be
-//! is so frequent that it is told apart before.
+//! Then the two cannot be reversed. What cannot be told here is found out when the operation is put
+//! through the model; what can be is so frequent that it is told apart before.
 
 use crate::rt::event::Event;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
@@ -11,9 +11,10 @@ use crate::rt::relation::independence::Class;
 
 use crate::rt::engine::Execution;
 
-/// Whether the second event had to wait for the first, as far as that can be told at once: by what they are, or because
-/// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
-/// conflicts with it, and so happens after it if it comes behind it.
+/// Whether the second event had to wait for the first, as far as that can be told at once: by what
+/// they are, or because nothing was done to its object between the two, and before the first it
+/// could not happen. What else might let it in conflicts with it, and so happens after it if it
+/// comes behind it.
 #[inline(never)]
 pub(super) fn is_enabling_pair(execution: &Execution<'_>, race: &Race) -> bool {
     let (first, second) = (
@@ -36,8 +37,9 @@ pub(super) fn is_enabling_pair(execution: &Execution<'_>, race: &Race) -> bool {
 
 /// Whether the first event is what the second one had to wait for, by what they are.
 ///
-/// A receive waits for its very message, and a send for the receive that makes room for it. Messages are sent and received in one
-/// order each, so what else is sent or received comes after the first event, as does the end of the handle that it used.
+/// A receive waits for its very message, and a send for the receive that makes room for it.
+/// Messages are sent and received in one order each, so what else is sent or received comes after
+/// the first event, as does the end of the handle that it used.
 #[inline]
 fn is_enabling(execution: &Execution<'_>, first: &Event, second: &Event) -> bool {
     let class = first.label.class();

@@ -6,28 +6,30 @@
 //! Kilby, Slaney, Thiébaux, Walsh, *Estimating Search Tree Size* (AAAI 2006), which both go back to
 //! Knuth, *Estimating the Efficiency of Backtrack Programs* (1975):
 //!
-//! * [`Estimator::recursive`] (section 4): a planned branch is as large as those of the same node that
-//!   were seen, on average.
+//! * [`Estimator::recursive`] (section 4): a planned branch is as large as those of the same node
+//!   that were seen, on average.
 //! * `Estimator::weighted` (section 3): every branch of a node stands for the same share of it; the
 //!   leaves so far, divided by the share they stand for.
 //!
 //! Both take the planned branches for all there will be. Races found later add to them, so early
-//! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs. Where there are
-//! millions of traces an estimate is some five times what has been executed, whenever it is made, so it
-//! is relied on only once it has stayed where it was while the executions became eight times as many.
+//! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs. Where there
+//! are millions of traces an estimate is some five times what has been executed, whenever it is
+//! made, so it is relied on only once it has stayed where it was while the executions became eight
+//! times as many.
 
 use crate::rt::pooled::Empty;
 
-/// No estimate is larger. It has to stay a number that can be multiplied: a loop that may come round for ever has as many
-/// executions as there is time for.
+/// No estimate is larger. It has to stay a number that can be multiplied: a loop that may come
+/// round for ever has as many executions as there is time for.
 pub(crate) const MOST: f64 = 1e200;
 
-/// Of fewer executions no estimate is kept: one that was seen to stay was made after eight times as many.
+/// Of fewer executions no estimate is kept: one that was seen to stay was made after eight times as
+/// many.
 const KEPT_FROM: u64 = 1 << 8;
 
-/// An estimate has settled if it and those that were kept last differ by no more than this factor. The executions have
-/// become at least eight times as many meanwhile. Four times are too few: seven threads that lose updates (25,401,600
-/// traces) stay at 115,000 from 4,096 to 16,384 executions.
+/// An estimate has settled if it and those that were kept last differ by no more than this factor.
+/// The executions have become at least eight times as many meanwhile. Four times are too few: seven
+/// threads that lose updates (25,401,600 traces) stay at 115,000 from 4,096 to 16,384 executions.
 const SETTLED: f64 = 1.5;
 
 /// What has been done of the tree.
@@ -101,7 +103,8 @@ impl Estimator {
         self.kept[0] = estimate.unwrap_or_default();
     }
 
-    /// Whether this estimate, which is made now, is what it was when there were an eighth of the executions.
+    /// Whether this estimate, which is made now, is what it was when there were an eighth of the
+    /// executions.
     pub(crate) fn has_settled(&self, estimate: f64) -> bool {
         let kept = self.kept.iter().copied();
         let (least, most) = kept.fold((estimate, estimate), |(least, most), it| {
@@ -144,8 +147,8 @@ impl Estimator {
     }
 
     /// Every node above the current leaf that has or will have another branch, from the leaf up:
-    /// branches done, leaves in them, branches planned. `planned` holds depths and numbers, from the
-    /// root on.
+    /// branches done, leaves in them, branches planned. `planned` holds depths and numbers, from
+    /// the root on.
     fn each(&self, planned: &[(usize, u64)], mut visit: impl FnMut(u64, u64, u64)) {
         let (mut nodes, mut planned) = (self.nodes.iter().rev(), planned.iter().rev());
         let (mut node, mut plan) = (nodes.next(), planned.next());
@@ -225,7 +228,8 @@ mod tests {
         assert_eq!(estimator.recursive(&planned), MOST);
     }
 
-    /// Whether the estimate has settled after each number of executions, from `KEPT_FROM` on, if it is this one.
+    /// Whether the estimate has settled after each number of executions, from `KEPT_FROM` on, if it
+    /// is this one.
     fn settled(leaves: u64, estimate: impl Fn(f64) -> f64) -> Vec<(u64, bool)> {
         let mut estimator = Estimator::default();
         let each = (1..=leaves).map(|executions| {
@@ -243,7 +247,8 @@ mod tests {
     fn an_estimate_settles_once_it_has_stayed_while_the_executions_became_eight_times_as_many() {
         let first = |told: &[(u64, bool)]| told.iter().find(|it| it.1).map(|it| it.0);
         assert_eq!(first(&settled(5000, |_| 1e6)), Some(8 * KEPT_FROM));
-        // What was seen of 63,063,000 traces: the estimate is some five times what was executed, at any time.
+        // What was seen of 63,063,000 traces: the estimate is some five times what was executed, at
+        // any time.
         assert_eq!(
             first(&settled(1 << 20, |executions| 5.0 * executions)),
             None
@@ -254,7 +259,8 @@ mod tests {
         );
         let late = settled(1 << 14, |executions| (5.0 * executions).min(1e4));
         assert_eq!(first(&late), Some(1 << 14));
-        // Seven threads that lose updates, of which there are 25,401,600 traces, from 2048 executions on.
+        // Seven threads that lose updates, of which there are 25,401,600 traces, from 2048
+        // executions on.
         let plateau = [
             3.9e4, 9.8e4, 1.15e5, 1.14e5, 2.3e5, 7.8e5, 1.7e6, 2.3e6, 1.3e6, 3.6e6,
         ];

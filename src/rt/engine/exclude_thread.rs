@@ -1,6 +1,7 @@
 //! What do all threads do while one of them stands still?
 //!
-//! Along a schedule, and then without another step of that thread until nobody else can go on either.
+//! Along a schedule, and then without another step of that thread until nobody else can go on
+//! either.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,8 +26,8 @@ pub(crate) struct Without {
 }
 
 impl Without {
-    /// The explorer for the threads that go on behind this schedule, which are all but that with this path of births; and where it
-    /// says whether they have come as far as they could.
+    /// The explorer for the threads that go on behind this schedule, which are all but that with
+    /// this path of births; and where it says whether they have come as far as they could.
     pub(crate) fn explorer(schedule: Schedule, path: String) -> (Replay<Without>, Rc<Cell<bool>>) {
         let is_over = Rc::new(Cell::new(false));
         let without = Without {

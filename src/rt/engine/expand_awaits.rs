@@ -1,7 +1,9 @@
-//! How is an execution made in full in which threads went no further because they had looked in vain?
+//! How is an execution made in full in which threads went no further because they had looked in
+//! vain?
 //!
-//! Along the same schedule. What those threads would have done comes after everything else, so mostly it is not needed. But who
-//! waits is let go only where nothing else can run, and there they have to go on until they wait, too.
+//! Along the same schedule. What those threads would have done comes after everything else, so
+//! mostly it is not needed. But who waits is let go only where nothing else can run, and there they
+//! have to go on until they wait, too.
 
 use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::Schedule;
@@ -28,7 +30,8 @@ impl InFull {
         self.0.is_over(at)
     }
 
-    /// Whether the next step is one of a thread that waits until something changes or nothing else can run.
+    /// Whether the next step is one of a thread that waits until something changes or nothing else
+    /// can run.
     fn is_to_wait(&mut self, at: &Point<'_>) -> bool {
         let next = self.0.next_path(at);
         let next = next.and_then(|path| at.machine.names.find(path));

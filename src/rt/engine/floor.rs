@@ -1,7 +1,8 @@
 //! What would the same executions cost without exploration?
 //!
-//! A [`Recorder`] explores and notes what was planned for each execution. A [`Floor`] has the same planned and keeps as much
-//! of one execution for the next, so the same executions run; but it finds no plans, and nobody asks for clocks and races.
+//! A [`Recorder`] explores and notes what was planned for each execution. A [`Floor`] has the same
+//! planned and keeps as much of one execution for the next, so the same executions run; but it
+//! finds no plans, and nobody asks for clocks and races.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -18,7 +18,8 @@ use crate::rt::pooled::Empty;
 #[derive(Default, Debug)]
 pub(crate) struct Hotspots {
     counts: FxHashMap<Site, u64>,
-    /// How many were booked last, one after the other, at a place, which `counts` does not have yet.
+    /// How many were booked last, one after the other, at a place, which `counts` does not have
+    /// yet.
     last: Option<(Site, u64)>,
 }
 

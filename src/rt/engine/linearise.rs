@@ -1,11 +1,12 @@
 //! Which order of the same events has the fewest switches?
 //!
-//! Every order of an execution's events that respects happens-before is the same trace, with the same
-//! end. People read the one in which threads run on for longest. Finding it is hard in general (for
-//! any number of threads it is NP-hard: Jalbert and Sen, FSE 2010), but executions that are shown are
-//! short. It is a shortest path: from a set of events that have happened, one step lets one thread run
-//! until its next event has to wait for another thread's. Running on as far as possible is never worse
-//! than stopping before: events that come earlier than they might do not hold anybody up.
+//! Every order of an execution's events that respects happens-before is the same trace, with the
+//! same end. People read the one in which threads run on for longest. Finding it is hard in general
+//! (for any number of threads it is NP-hard: Jalbert and Sen, FSE 2010), but executions that are
+//! shown are short. It is a shortest path: from a set of events that have happened, one step lets
+//! one thread run until its next event has to wait for another thread's. Running on as far as
+//! possible is never worse than stopping before: events that come earlier than they might do not
+//! hold anybody up.
 
 use std::collections::VecDeque;
 
@@ -18,8 +19,8 @@ use crate::rt::relation::happens_before::HappensBefore;
 /// How many sets of events are looked at before the order is left as it is.
 const SETS_MAX: usize = 50_000;
 
-/// For each thread how many of its events happen before, or are among, the first `n` events of these
-/// threads.
+/// For each thread how many of its events happen before, or are among, the first `n` events of
+/// these threads.
 pub(crate) fn past(trace: &Trace, clocks: &HappensBefore, of: &[(ThreadId, u32)]) -> Vec<u32> {
     let mut counts = vec![0; trace.threads()];
     for &(thread, n) in of {
@@ -36,9 +37,9 @@ pub(crate) fn past(trace: &Trace, clocks: &HappensBefore, of: &[(ThreadId, u32)]
     counts
 }
 
-/// An order with the fewest switches of the first `counts` events of each thread, as positions in the
-/// trace; `None` if it is not found within the limit. What happens before one of these events must be
-/// one of them.
+/// An order with the fewest switches of the first `counts` events of each thread, as positions in
+/// the trace; `None` if it is not found within the limit. What happens before one of these events
+/// must be one of them.
 pub(crate) fn fewest_switches(
     trace: &Trace,
     clocks: &HappensBefore,

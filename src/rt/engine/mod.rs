@@ -1,9 +1,9 @@
 //! Which execution comes next?
 //!
 //! An [`Explorer`] decides it, and nothing else: it is told what happened and says what to run. One
-//! algorithm per file, one loop for all of them ([`driver`]). Nothing in here knows that coroutines,
-//! closures or values exist; abstract programs (`testing`) are explored by the same code as live
-//! ones and checked against brute force.
+//! algorithm per file, one loop for all of them ([`driver`]). Nothing in here knows that
+//! coroutines, closures or values exist; abstract programs (`testing`) are explored by the same
+//! code as live ones and checked against brute force.
 //!
 //! | explorer | file |
 //! |---|---|
@@ -72,22 +72,24 @@ use crate::rt::engine::price::Price;
 
 /// An algorithm that decides which executions to run.
 ///
-/// Life cycle: `begin` is called before each execution; it says how much of the last one to keep and
-/// which steps come first. Beyond those, `choose` is called for every step. `finish` is called once
-/// per execution, with clocks and races computed where it asks for them. When `begin` answers false, all is explored.
+/// Life cycle: `begin` is called before each execution; it says how much of the last one to keep
+/// and which steps come first. Beyond those, `choose` is called for every step. `finish` is called
+/// once per execution, with clocks and races computed where it asks for them. When `begin` answers
+/// false, all is explored.
 pub(crate) trait Explorer {
     /// Plans the next execution; false when nothing is left.
     fn begin(&mut self, plan: &mut Plan) -> bool;
     /// Picks one enabled step, or gives the execution up.
     fn choose(&mut self, at: &Point<'_>) -> Choice;
-    /// Whether `choose` only ever says [`Point::go_on`]: the thread that ran last goes on where it can, and otherwise the
-    /// default thread does. Then it is not asked.
+    /// Whether `choose` only ever says [`Point::go_on`]: the thread that ran last goes on where it
+    /// can, and otherwise the default thread does. Then it is not asked.
     fn lets_the_last_go_on(&self) -> bool {
         false
     }
-    /// Whether every thread is to begin before anything is chosen behind its spawn, so that `choose` sees what each
-    /// is about to do. Otherwise a thread begins when it is chosen. Then it mostly makes its first step, too; but if that
-    /// cannot happen yet, or is not to be made unasked, `choose` is called once more.
+    /// Whether every thread is to begin before anything is chosen behind its spawn, so that
+    /// `choose` sees what each is about to do. Otherwise a thread begins when it is chosen. Then it
+    /// mostly makes its first step, too; but if that cannot happen yet, or is not to be made
+    /// unasked, `choose` is called once more.
     fn has_all_begin(&self) -> bool {
         false
     }
@@ -95,8 +97,8 @@ pub(crate) trait Explorer {
     fn asks_for_clocks(&self) -> bool {
         true
     }
-    /// What was to be executed after an execution that is over and did not fail, if that is a misfit
-    /// between the program and the schedule that is followed.
+    /// What was to be executed after an execution that is over and did not fail, if that is a
+    /// misfit between the program and the schedule that is followed.
     fn misfit_at_the_end(&self) -> Option<String> {
         None
     }
@@ -140,13 +142,14 @@ pub(crate) trait Explorer {
 pub(crate) enum Coverage {
     /// Every trace.
     All,
-    /// Every trace that has a linearisation at this price, at most; `None` if not even those that cost
-    /// nothing have all been explored.
+    /// Every trace that has a linearisation at this price, at most; `None` if not even those that
+    /// cost nothing have all been explored.
     Within(Price, Option<usize>),
-    /// Every trace in which no thread comes more often than that to one hint with something changed in between.
+    /// Every trace in which no thread comes more often than that to one hint with something changed
+    /// in between.
     Rounds(usize),
-    /// Every trace in which a thread that has come so often to one hint with something changed goes on only where nothing else
-    /// can.
+    /// Every trace in which a thread that has come so often to one hint with something changed goes
+    /// on only where nothing else can.
     Fair(usize),
     /// Every trace, as far as the test did not switch exploration off.
     Regions,
@@ -188,9 +191,10 @@ impl Point<'_> {
     }
 }
 
-/// The thread to run if nothing speaks for another, among those that `allowed` lets through: the one
-/// that ran last, which needs no switch, or else the oldest that can. The main thread comes after the
-/// others. It mostly has to join them, and where all have ended it does so without a switch between.
+/// The thread to run if nothing speaks for another, among those that `allowed` lets through: the
+/// one that ran last, which needs no switch, or else the oldest that can. The main thread comes
+/// after the others. It mostly has to join them, and where all have ended it does so without a
+/// switch between.
 #[inline(always)]
 pub(crate) fn default_thread(
     machine: &Machine,
@@ -210,8 +214,9 @@ pub(crate) fn default_thread(
 /// What an explorer wants.
 pub(crate) enum Choice {
     Run(Step),
-    /// The step, and so many further ones of its thread without a question in between, as long as each has one
-    /// outcome, and each but the last leaves the others as they are ([`enabled_set::leaves_the_others`]).
+    /// The step, and so many further ones of its thread without a question in between, as long as
+    /// each has one outcome, and each but the last leaves the others as they are
+    /// ([`enabled_set::leaves_the_others`]).
     RunOn(Step, usize),
     Prune(Pruned),
     /// The schedule that was to be followed does not fit.
@@ -238,7 +243,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) planned: usize,
 }
 
-/// So many events of an object are gone through before it is asked whether the others matter. Tests have few.
+/// So many events of an object are gone through before it is asked whether the others matter. Tests
+/// have few.
 const FOLLOWS: u32 = if cfg!(test) { 2 } else { 16 };
 
 impl Execution<'_> {
@@ -247,9 +253,10 @@ impl Execution<'_> {
         self.fixed.get(position).is_some_and(|&fixed| fixed)
     }
 
-    /// Whether everything behind `position`, which is that of the event of this `number` behind the one at `first` on an object,
-    /// happens after that one. On some objects nothing is total, and they may have a long history. Threads that follow each
-    /// other closely have only events that happen after `first` from early on. This is asked now and then.
+    /// Whether everything behind `position`, which is that of the event of this `number` behind the
+    /// one at `first` on an object, happens after that one. On some objects nothing is total, and
+    /// they may have a long history. Threads that follow each other closely have only events that
+    /// happen after `first` from early on. This is asked now and then.
     #[inline]
     fn nothing_is_left(&self, first: u32, position: u32, number: u32) -> bool {
         number >= FOLLOWS && number.is_power_of_two() && self.all_follow(first, position)

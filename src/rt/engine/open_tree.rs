@@ -1,14 +1,15 @@
 //! What has been begun, and what is still to be explored?
 //!
-//! One tree holds, for all executions at once, what a depth-first search has on its stack for one. A
-//! node is a step; its children are the steps that have been or will be made after it, in the order
-//! in which they were planned, whatever the order in which they are explored. A *branch* is a chain of
-//! nodes that ends in one without children and has not been started. Where everything below a node has
-//! been explored, its children are forgotten; the node itself stays until its parent is explored too,
-//! because its later siblings sleep with its step and label.
+//! One tree holds, for all executions at once, what a depth-first search has on its stack for one.
+//! A node is a step; its children are the steps that have been or will be made after it, in the
+//! order in which they were planned, whatever the order in which they are explored. A *branch* is a
+//! chain of nodes that ends in one without children and has not been started. Where everything
+//! below a node has been explored, its children are forgotten; the node itself stays until its
+//! parent is explored too, because its later siblings sleep with its step and label.
 //!
 //! *Tree order* is the order in which depth-first search comes to the branches: the children of a
-//! node from the first to the last. Those that branch off latest from the first execution come first.
+//! node from the first to the last. Those that branch off latest from the first execution come
+//! first.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::Step;
@@ -31,8 +32,8 @@ pub(crate) const ROOT: NodeId = 0;
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) label: Label,
-    /// Whether a branch begins here, or did so before it was started, and the place in the program of the event
-    /// that it begins instead of, if that is known.
+    /// Whether a branch begins here, or did so before it was started, and the place in the program
+    /// of the event that it begins instead of, if that is known.
     pub(crate) begins: bool,
     pub(crate) instead: Option<Site>,
     /// Whether nobody is asleep behind the step: it is the end of a branch, or comes after one.
@@ -114,8 +115,8 @@ impl OpenTree {
         id
     }
 
-    /// Appends a branch of these steps, of which there must be one at least; it begins instead of the event at
-    /// this place. Gives the node that it ends in.
+    /// Appends a branch of these steps, of which there must be one at least; it begins instead of
+    /// the event at this place. Gives the node that it ends in.
     pub(crate) fn plan(
         &mut self,
         parent: NodeId,
@@ -158,7 +159,8 @@ impl OpenTree {
         }
     }
 
-    /// The end of the branch that this number of others come before, in tree order. There must be one.
+    /// The end of the branch that this number of others come before, in tree order. There must be
+    /// one.
     pub(crate) fn nth(&self, mut before: u32) -> NodeId {
         let mut at = ROOT;
         loop {
@@ -183,8 +185,8 @@ impl OpenTree {
         }
     }
 
-    /// About how many executions there will be: a branch is as large as those of its siblings that were
-    /// started are on average, as in the recursive estimate of depth-first search
+    /// About how many executions there will be: a branch is as large as those of its siblings that
+    /// were started are on average, as in the recursive estimate of depth-first search
     /// ([`estimate`](crate::rt::engine::estimate)).
     pub(crate) fn estimate(&self) -> f64 {
         // The nodes to be looked at; those with branches below them a second time, to be summed up.
@@ -215,8 +217,8 @@ impl OpenTree {
         sums.first().map_or(0.0, |(sum, _)| *sum)
     }
 
-    /// Forgets what is explored and cannot be planned in any more, after an execution along this path.
-    /// What stays in `path` is what the tree still has of it.
+    /// Forgets what is explored and cannot be planned in any more, after an execution along this
+    /// path. What stays in `path` is what the tree still has of it.
     pub(crate) fn close(&mut self, path: &mut Vec<NodeId>) {
         let explored = |&id: &NodeId| self.node(id).planned == 0;
         let from = path.len() - path.iter().rev().take_while(|&id| explored(id)).count();
@@ -261,14 +263,16 @@ impl OpenTree {
         saved
     }
 
-    /// Makes the tree that [`OpenTree::save`] has written down; `None` if it is none. Calls `found` for each
-    /// branch, in tree order, with the node that it ends in and how many events come before it.
+    /// Makes the tree that [`OpenTree::save`] has written down; `None` if it is none. Calls `found`
+    /// for each branch, in tree order, with the node that it ends in and how many events come
+    /// before it.
     pub(crate) fn restore(
         saved: &[SavedOpen],
         mut found: impl FnMut(NodeId, u32),
     ) -> Option<OpenTree> {
         let mut tree = OpenTree::new();
-        // The nodes from the root down to the last one made, and where the last branch among them begins.
+        // The nodes from the root down to the last one made, and where the last branch among them
+        // begins.
         let mut path = vec![(ROOT, 0)];
         for open in saved {
             let SavedNode { step, label, depth } = open.node;

@@ -1,9 +1,9 @@
 //! Which of the planned branches is explored next?
 //!
-//! Depth-first search takes the one that branches off latest, so for a long time its executions differ
-//! only near their ends. The orders here spread them. None is by chance: what is next is a function of
-//! the branches that are planned and of those that were taken before. `Order` in the settings defines
-//! each of them for users.
+//! Depth-first search takes the one that branches off latest, so for a long time its executions
+//! differ only near their ends. The orders here spread them. None is by chance: what is next is a
+//! function of the branches that are planned and of those that were taken before. `Order` in the
+//! settings defines each of them for users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use crate::rt::engine::open_tree::{NodeId, OpenTree};
 use crate::rt::engine::rng::Rng;
 use crate::rt::event::Site;
 
-/// The places in the program of an event, and of the one that is to come before it, as far as they are known.
+/// The places in the program of an event, and of the one that is to come before it, as far as they
+/// are known.
 pub(crate) type Pair = (Option<Site>, Option<Site>);
 
 /// A branch that has just been planned.
@@ -28,10 +29,11 @@ pub(crate) struct Branch {
 /// An order in which branches are explored.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Halves, quarters, eighths of what is planned, in tree order: the van der Corput sequence. With
-    /// how many were taken.
+    /// Halves, quarters, eighths of what is planned, in tree order: the van der Corput sequence.
+    /// With how many were taken.
     BitReversal(u32),
-    /// On by the square root of how many are planned, in tree order, and round again. With where it is.
+    /// On by the square root of how many are planned, in tree order, and round again. With where it
+    /// is.
     Stride(u32),
     /// The depths at which branches begin take turns.
     RoundRobin(Turns<u32>),
@@ -52,7 +54,8 @@ impl Order {
         }
     }
 
-    /// The end of the branch that is to be explored next, which is taken; `None` if none is planned.
+    /// The end of the branch that is to be explored next, which is taken; `None` if none is
+    /// planned.
     pub(crate) fn next(&mut self, tree: &OpenTree) -> Option<NodeId> {
         let branches = tree.branches();
         if branches == 0 {
@@ -127,8 +130,8 @@ impl<K: Ord + Copy> Turns<K> {
         self.room += group.ends.capacity() - room;
     }
 
-    /// Takes a branch. `rank` says what rank its group has afterwards, from the number of its turns and
-    /// the number of all turns.
+    /// Takes a branch. `rank` says what rank its group has afterwards, from the number of its turns
+    /// and the number of all turns.
     fn next(&mut self, rank: impl Fn(u64, u64) -> u64) -> Option<NodeId> {
         let (_, key) = self.open.pop_first()?;
         let group = self.groups.get_mut(&key)?;

@@ -1,7 +1,7 @@
 //! How does the second event of a race come out without the first one?
 //!
-//! Like it does on its object in the state that this is in then: that before the first event, and after all that does not
-//! happen after it.
+//! Like it does on its object in the state that this is in then: that before the first event, and
+//! after all that does not happen after it.
 
 use crate::rt::event::id::ObjectId;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
@@ -11,8 +11,8 @@ use crate::rt::relation::independence::{Label, Nature};
 use crate::rt::engine::Execution;
 use crate::rt::engine::sequence::ReversedEvent;
 
-/// The label that the second event has where objects are in the states that `state` says, or `None` if
-/// it is disabled there.
+/// The label that the second event has where objects are in the states that `state` says, or `None`
+/// if it is disabled there.
 #[inline(always)]
 pub(super) fn relabel(
     execution: &Execution<'_>,
@@ -22,7 +22,8 @@ pub(super) fn relabel(
     let Operation { object, kind } = second.operation;
     match kind {
         OpKind::Wait { set, seen, .. } => {
-            // What only the waiting thread writes is as it was when that looked, and of it no events are noted that could tell.
+            // What only the waiting thread writes is as it was when that looked, and of it no
+            // events are noted that could tell.
             let has_changed = |object, seen| {
                 execution.clocks.is_contended(object) && state(object).has_changed(seen)
             };

@@ -5,7 +5,8 @@
 //! *whole* of E, and then the other event. Three groups of pairs are reversed:
 //!
 //! * direct: the races of happens-before;
-//! * blocking (\[SS\] 8.1): an acquisition, and a later or still blocked operation that it shut out;
+//! * blocking (\[SS\] 8.1): an acquisition, and a later or still blocked operation that it shut
+//!   out;
 //! * choices: an event, and itself with another outcome.
 //!
 //! The reversed event may come out differently: a compare-exchange that failed after e may succeed
@@ -31,15 +32,16 @@ use crate::rt::engine::relabel::{relabel, state_before};
 use crate::rt::engine::sequence::{ReversedEvent, ReversibleRace, SequenceEvent};
 use crate::rt::engine::sleep::Sleeper;
 
-/// Behind so many events in a row of threads that are done the next one of another thread is looked up.
+/// Behind so many events in a row of threads that are done the next one of another thread is looked
+/// up.
 const IN_VAIN: u32 = if cfg!(test) { 2 } else { 32 };
 
 /// A sequence that reverses a race; the buffer is used again and again.
 #[derive(Default, Debug)]
 pub(crate) struct Reversal {
     pub(crate) items: Vec<SequenceEvent>,
-    /// For each thread whether the rest of it is known to be outside of the sequence; the scratch of
-    /// one call.
+    /// For each thread whether the rest of it is known to be outside of the sequence; the scratch
+    /// of one call.
     done: Vec<bool>,
     /// The predecessor of the last item.
     predecessor: Option<u32>,
@@ -80,9 +82,9 @@ pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &Rever
     indirect(execution, found);
 }
 
-/// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says whether all that
-/// there is to find out of the race hangs on nothing behind it: there is no way, or the only one is such that
-/// `found` says so.
+/// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says
+/// whether all that there is to find out of the race hangs on nothing behind it: there is no way,
+/// or the only one is such that `found` says so.
 #[inline]
 pub(crate) fn direct(
     execution: &Execution<'_>,
@@ -139,7 +141,8 @@ pub(crate) fn indirect(
     let mut far = BlockingPairs::default();
     for &position in trace.notable() {
         let event = trace.at(position);
-        // (b) Blocking. Many locks are taken once. Nothing but a park shuts a park out, and none before one of its thread.
+        // (b) Blocking. Many locks are taken once. Nothing but a park shuts a park out, and none
+        // before one of its thread.
         let is_let_in = execution.clocks.is_first_on_its_object(position)
             || event.label.class() == Class::Park && execution.clocks.comes_back(position);
         // Tests look at all that is left out.
@@ -206,8 +209,9 @@ fn pending(
             race: None,
         };
         let waiting = (blocked.thread, blocked.operation);
-        // The execution may have ended early, before it was the turn of a wait that was let go. As with one that has happened,
-        // nothing has shut it out since then: wherever it is executed from there on, it is let go, whatever has changed.
+        // The execution may have ended early, before it was the turn of a wait that was let go. As
+        // with one that has happened, nothing has shut it out since then: wherever it is executed
+        // from there on, it is let go, whatever has changed.
         let since = execution.machine.was_let_go_at(blocked.thread);
         let since = since.unwrap_or(trace.len() as u32);
         blocking_pairs(execution, waiting, since, far, |first| {
@@ -250,8 +254,8 @@ impl Reversal {
         found.is_ok()
     }
 
-    /// Makes the sequence that executes `second` without `first`; false if there is none. The label that the
-    /// reversed event will have may be known.
+    /// Makes the sequence that executes `second` without `first`; false if there is none. The label
+    /// that the reversed event will have may be known.
     pub(crate) fn build_notdep(
         &mut self,
         execution: &Execution<'_>,
@@ -363,7 +367,8 @@ impl Reversal {
     }
 
     /// Leaves out the read locks of the items that are not released there, and what happens after
-    /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after one.
+    /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after
+    /// one.
     fn drop_readers(&mut self, execution: &Execution<'_>, object: ObjectId) -> bool {
         loop {
             let class = |item: &SequenceEvent, class: Class| {
@@ -399,8 +404,8 @@ impl Reversal {
         }
     }
 
-    /// Finds the counts of the items anew, by putting each count's history through the model: first what a walk
-    /// has `consumed`, if there was one, then the others.
+    /// Finds the counts of the items anew, by putting each count's history through the model: first
+    /// what a walk has `consumed`, if there was one, then the others.
     fn recount(
         &mut self,
         execution: &Execution<'_>,
@@ -463,9 +468,10 @@ impl Reversal {
         self.items.retain(|item| !consumed.has(item));
     }
 
-    /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where
-    /// the sequence begins: for each of them the first item that does unless the last one does, and what happens before it.
-    /// What is left out is executed anyway, in one order or the other, because nobody sleeps.
+    /// Leaves out what is not needed to execute the last item and to wake those who are `asleep`
+    /// where the sequence begins: for each of them the first item that does unless the last one
+    /// does, and what happens before it. What is left out is executed anyway, in one order or the
+    /// other, because nobody sleeps.
     pub(crate) fn trim(&mut self, execution: &Execution<'_>, asleep: &[Sleeper]) {
         let sets = &execution.machine.sets;
         self.needed.clear();

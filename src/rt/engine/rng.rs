@@ -1,15 +1,16 @@
 //! Where do the random numbers of sampling come from?
 //!
-//! SplitMix64: a counter put through a mixing function ([`mix`]). The same seed gives the same numbers on every machine,
-//! and every execution has a stream of its own, so that the n-th one does not depend on how long
-//! the others were.
+//! SplitMix64: a counter put through a mixing function ([`mix`]). The same seed gives the same
+//! numbers on every machine, and every execution has a stream of its own, so that the n-th one does
+//! not depend on how long the others were.
 
 use crate::rt::event::mix::{STEP, mix};
 
 /// A stream of random numbers.
 ///
-/// What comes next is made when the one before it is taken, because who takes one looks up the thread that it picks at
-/// once, and making a number takes a processor as long as three multiplications that wait for each other.
+/// What comes next is made when the one before it is taken, because who takes one looks up the
+/// thread that it picks at once, and making a number takes a processor as long as three
+/// multiplications that wait for each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     counter: u64,

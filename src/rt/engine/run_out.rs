@@ -1,7 +1,8 @@
 //! How does an execution end that nobody explores any further?
 //!
-//! As it likes, but it should: then every value is dropped where its owner drops it, in a world that goes on as
-//! the program expects. So threads take turns, and none of them can keep the others from going on for ever.
+//! As it likes, but it should: then every value is dropped where its owner drops it, in a world
+//! that goes on as the program expects. So threads take turns, and none of them can keep the others
+//! from going on for ever.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
@@ -9,8 +10,8 @@ use crate::rt::event::operation::Step;
 use crate::rt::engine::replay::ReplayPolicy;
 use crate::rt::engine::{Choice, Point};
 
-/// How many steps a thread makes before it is another one's turn. Who spins for what another thread does makes no
-/// more of them for nothing.
+/// How many steps a thread makes before it is another one's turn. Who spins for what another thread
+/// does makes no more of them for nothing.
 const TURN: usize = 100;
 
 /// Threads that take turns.

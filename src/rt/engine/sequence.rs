@@ -39,7 +39,8 @@ pub(crate) struct ReversibleRace {
 }
 
 impl ReversedEvent {
-    /// Whether the event at `first` happens before the one directly before this, so that this cannot come first.
+    /// Whether the event at `first` happens before the one directly before this, so that this
+    /// cannot come first.
     #[inline]
     pub(crate) fn is_behind(&self, execution: &Execution<'_>, first: u32) -> bool {
         (self.predecessor).is_some_and(|predecessor| execution.clocks.before(first, predecessor))

@@ -1,7 +1,7 @@
 //! Where do the nodes of a tree lie?
 //!
-//! In one vector, named by their indices, so that a tree is neither dropped recursively nor scattered over
-//! the heap. A node that is taken leaves a slot for the next one.
+//! In one vector, named by their indices, so that a tree is neither dropped recursively nor
+//! scattered over the heap. A node that is taken leaves a slot for the next one.
 
 use std::ops::{Index, IndexMut};
 

@@ -1,8 +1,9 @@
 //! Does a loop that was taken to wait for a change give up by itself, if it may go on?
 //!
-//! A loop with a hint waits after a few rounds in which it found the same, and whether it counts them is not to be seen. So its
-//! thread goes further once, and nobody else does: along the schedule that has led to its first wait, and then without waits,
-//! until it does something else, or has made many rounds.
+//! A loop with a hint waits after a few rounds in which it found the same, and whether it counts
+//! them is not to be seen. So its thread goes further once, and nobody else does: along the
+//! schedule that has led to its first wait, and then without waits, until it does something else,
+//! or has made many rounds.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,11 +17,12 @@ use crate::rt::engine::expand_awaits::InFull;
 use crate::rt::engine::replay::{Replay, ReplayPolicy};
 use crate::rt::engine::{Choice, Point};
 
-/// A thread that has not come back to its hint after so many events has left the loop. One without a hint comes back after
-/// ten rounds, of at most 65 looks each.
+/// A thread that has not come back to its hint after so many events has left the loop. One without
+/// a hint comes back after ten rounds, of at most 65 looks each.
 const ROUND_MAX: u32 = 1024;
 
-/// How many steps the thread makes before it is looked at again. It only has to be stopped some time.
+/// How many steps the thread makes before it is looked at again. It only has to be stopped some
+/// time.
 const AT_ONCE: usize = 128;
 
 /// A thread that goes further alone.
@@ -35,8 +37,8 @@ pub(crate) struct Further {
 }
 
 impl Further {
-    /// The explorer for the thread with this path of births, behind the schedule; and where it says how many rounds the thread
-    /// made without waiting before it left the loop, if it did.
+    /// The explorer for the thread with this path of births, behind the schedule; and where it says
+    /// how many rounds the thread made without waiting before it left the loop, if it did.
     pub(crate) fn explorer(
         schedule: Schedule,
         path: String,
@@ -72,7 +74,8 @@ impl ReplayPolicy for Further {
         if rounds != self.last.0 {
             self.last = (rounds, events);
         }
-        // Behind the last of these rounds the thread waits again, which is no sign that it has left the loop.
+        // Behind the last of these rounds the thread waits again, which is no sign that it has left
+        // the loop.
         if at.machine.has_gone_far() {
             return over;
         }

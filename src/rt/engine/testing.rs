@@ -1,9 +1,9 @@
 //! What is explored in tests, without any thread or stack?
 //!
-//! An abstract program is a list of threads, each a list of instructions over a few registers. It is
-//! interpreted on the same machine and driven by the same loop as a live closure, so a wrong count
-//! can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the trace of
-//! the prefix, and is the oracle.
+//! An abstract program is a list of threads, each a list of instructions over a few registers. It
+//! is interpreted on the same machine and driven by the same loop as a live closure, so a wrong
+//! count can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the
+//! trace of the prefix, and is the oracle.
 
 pub(crate) mod programs;
 #[cfg(test)]
@@ -157,7 +157,8 @@ pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Ins>>,
     pub(crate) kinds: BTreeMap<u32, (ObjectKind, u64)>,
     pub(crate) spin_bound: u32,
-    /// After how many rounds that change something loops let the other threads go first, if they do.
+    /// After how many rounds that change something loops let the other threads go first, if they
+    /// do.
     pub(crate) rounds_of_turn: Option<usize>,
     /// Whether the ends of threads are events even if no thread looks for one.
     pub(crate) ends_are_events: bool,

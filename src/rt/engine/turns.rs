@@ -1,10 +1,10 @@
 //! Would it also fail with a switch less?
 //!
-//! What a thread does from one switch to the next is its *turn*. Two turns of a thread become one if what
-//! the others do between them comes before both or after both. Such an order was mostly never executed, and
-//! it may not be possible: an operation finds another value, or a thread has to wait. So it is followed as
-//! far as it goes: a turn ends early where its thread cannot go on, and behind the last turn threads go on
-//! as they like.
+//! What a thread does from one switch to the next is its *turn*. Two turns of a thread become one
+//! if what the others do between them comes before both or after both. Such an order was mostly
+//! never executed, and it may not be possible: an operation finds another value, or a thread has to
+//! wait. So it is followed as far as it goes: a turn ends early where its thread cannot go on, and
+//! behind the last turn threads go on as they like.
 
 use std::collections::HashMap;
 

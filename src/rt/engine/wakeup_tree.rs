@@ -1,10 +1,10 @@
 //! Which sequences must still be explored from a point?
 //!
-//! A wakeup tree (\[SS\] section 6) is an ordered tree of steps; each of its branches is the start of
-//! an execution that has to be explored. All trees of an exploration live in one arena: a node is
-//! named by an index, and the trees of the points along the current execution are lists of siblings
-//! ([`List`]). A tree of owning pointers would be dropped recursively and overflow the stack on long
-//! sequences.
+//! A wakeup tree (\[SS\] section 6) is an ordered tree of steps; each of its branches is the start
+//! of an execution that has to be explored. All trees of an exploration live in one arena: a node
+//! is named by an index, and the trees of the points along the current execution are lists of
+//! siblings ([`List`]). A tree of owning pointers would be dropped recursively and overflow the
+//! stack on long sequences.
 
 use crate::rt::engine::checkpoint::SavedNode;
 use crate::rt::engine::slots::{SlotId, Slots};
@@ -158,8 +158,8 @@ impl Arena {
         saved
     }
 
-    /// Makes the tree that [`Arena::save`] has written down; `None` if it is none. Each thread has made so many events
-    /// before.
+    /// Makes the tree that [`Arena::save`] has written down; `None` if it is none. Each thread has
+    /// made so many events before.
     pub(crate) fn restore(
         &mut self,
         saved: &[SavedNode],

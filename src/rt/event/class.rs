@@ -274,8 +274,8 @@ impl Class {
 
     /// The classes that are kept apart in an object's access record (`happens_before.rs`): 0 for
     /// the total ones, and a number of its own for each of the others that one object can meet. A
-    /// class is total if it conflicts with every class its object can meet, itself included, so that
-    /// an event of it cuts the object's history in two.
+    /// class is total if it conflicts with every class its object can meet, itself included, so
+    /// that an event of it cuts the object's history in two.
     pub(crate) const fn slot(self) -> usize {
         match self {
             Class::Write
@@ -321,7 +321,8 @@ impl Class {
         }
     }
 
-    /// All slots in which events of this class can be: those that count have one more, [`LAST_SLOT`].
+    /// All slots in which events of this class can be: those that count have one more,
+    /// [`LAST_SLOT`].
     pub(crate) const fn slots(self) -> u32 {
         let last = match self {
             Class::Drop | Class::Arrive => 1 << LAST_SLOT,
@@ -342,8 +343,9 @@ impl Class {
 /// The slot of the total ones.
 pub(crate) const TOTAL_SLOT: usize = 0;
 
-/// The slot of a release or an arrival that is the last. The others are apart from it because of those there
-/// are as many as threads, and they are not behind each other. No such object has a class with this slot.
+/// The slot of a release or an arrival that is the last. The others are apart from it because of
+/// those there are as many as threads, and they are not behind each other. No such object has a
+/// class with this slot.
 pub(crate) const LAST_SLOT: usize = 8;
 
 /// The slot of [`Class::Wait`].

@@ -21,14 +21,17 @@ use crate::rt::event::mix::STEP;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::Roomy;
 
-/// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
-/// nothing is moved several times, which is a good part of a short exploration.
+/// Most tests have no more threads, and not many more objects. A list of either gets so much room
+/// at once: what grows from nothing is moved several times, which is a good part of a short
+/// exploration.
 pub(crate) const FEW: usize = 16;
 
-/// To how many blocks pointers have names of their own. That is what a reader can tell from each other, and more.
+/// To how many blocks pointers have names of their own. That is what a reader can tell from each
+/// other, and more.
 const BLOCKS_MAX: usize = 64;
 
-/// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
+/// What a list that goes by the indices of names has at this one; the list is longer then if it is
+/// too short.
 #[inline]
 pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
     // In two branches, so that each has one comparison.
@@ -130,7 +133,8 @@ pub(crate) enum Region {
 }
 
 impl Region {
-    /// How many bytes behind this one the other place is, if both are in the same stack, block or static.
+    /// How many bytes behind this one the other place is, if both are in the same stack, block or
+    /// static.
     pub(crate) fn distance(self, other: Region) -> Option<usize> {
         match (self, other) {
             (
@@ -193,8 +197,8 @@ struct ThreadName {
     /// The child that was named last, and the child of the creator that was named before this one.
     youngest: Option<ThreadId>,
     older: Option<ThreadId>,
-    /// The object that stands for its end and the one for its park token, or [`ObjectId::NONE`] if they have not been
-    /// named.
+    /// The object that stands for its end and the one for its park token, or [`ObjectId::NONE`] if
+    /// they have not been named.
     objects: [ObjectId; 2],
 }
 
@@ -440,7 +444,8 @@ impl Names {
         }
     }
 
-    /// Moves threads to a list that is in the reverse order of [`Names::births`], where there is room for them.
+    /// Moves threads to a list that is in the reverse order of [`Names::births`], where there is
+    /// room for them.
     pub(crate) fn add_by_birth(&self, list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) {
         // Mostly they are brothers, which come in the order of their births.
         new.sort_unstable_by(|&one, &other| self.by_birth(other, one));
@@ -459,8 +464,8 @@ impl Names {
         }
     }
 
-    /// [`Names::path`] as numbers. In their order each thread comes before its children, and these in the order of their
-    /// births.
+    /// [`Names::path`] as numbers. In their order each thread comes before its children, and these
+    /// in the order of their births.
     pub(crate) fn births(&self, thread: ThreadId) -> Vec<u32> {
         let line = successors(self.creator(thread), |&(creator, _)| self.creator(creator));
         let mut births: Vec<u32> = line.map(|(_, nth)| nth).collect();
@@ -559,7 +564,8 @@ mod tests {
         assert_eq!(all, [ThreadId::MAIN, a, under_a, second, b, under_b, c]);
     }
 
-    /// Those of a scope are put into their order before one is joined, and so are those that it has spawned meanwhile.
+    /// Those of a scope are put into their order before one is joined, and so are those that it has
+    /// spawned meanwhile.
     #[test]
     fn threads_that_are_added_come_in_the_reverse_order_of_births() {
         let mut names = Names::new();

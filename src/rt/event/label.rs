@@ -1,8 +1,8 @@
 //! What is an event called when traces are compared?
 //!
-//! A [`Label`]: its object, its class, and a number that some classes have. [`classify`] maps an operation and its actual
-//! outcome to the class: a failed compare-exchange is a read, a successful `try_lock` is a lock. It is exhaustive,
-//! without a catch-all arm.
+//! A [`Label`]: its object, its class, and a number that some classes have. [`classify`] maps an
+//! operation and its actual outcome to the class: a failed compare-exchange is a read, a successful
+//! `try_lock` is a lock. It is exhaustive, without a catch-all arm.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ pub(crate) enum Nature {
     Rendezvous,
 }
 
-/// What an event is called. It is one word, because it is written with each step and compared soon after: a processor
-/// waits where it reads at once what it has just written in pieces.
+/// What an event is called. It is one word, because it is written with each step and compared soon
+/// after: a processor waits where it reads at once what it has just written in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Label(u64);
 
@@ -70,8 +70,9 @@ impl Label {
         self.number() == Class::Wait as u32
     }
 
-    /// For a message that was sent into a bounded channel its room, up to 255; for an [`Class::Arrive`] and a
-    /// [`Class::Leave`] the number of the group, as far as it fits; otherwise 0.
+    /// For a message that was sent into a bounded channel its room, up to 255; for an
+    /// [`Class::Arrive`] and a [`Class::Leave`] the number of the group, as far as it fits;
+    /// otherwise 0.
     #[inline]
     pub(crate) const fn room(self) -> u8 {
         (self.0 >> 40) as u8
@@ -92,7 +93,8 @@ impl Label {
         !APART.has(self.number())
     }
 
-    /// Whether this access to an atomic writes it; `None` if it is none. Nothing else has these classes.
+    /// Whether this access to an atomic writes it; `None` if it is none. Nothing else has these
+    /// classes.
     #[inline]
     pub(crate) fn writes_atomic(self) -> Option<bool> {
         const WRITE: u32 = Class::Write as u32;
@@ -144,19 +146,22 @@ impl Label {
         MESSAGES.has(self.number())
     }
 
-    /// Whether the label has a count in it: how the event is ordered hangs on how many there were before.
+    /// Whether the label has a count in it: how the event is ordered hangs on how many there were
+    /// before.
     #[inline]
     pub(crate) fn has_count(self) -> bool {
         COUNTED.has(self.number())
     }
 
-    /// Whether the event changes the count that others of its object find, and commutes with some of them.
+    /// Whether the event changes the count that others of its object find, and commutes with some
+    /// of them.
     #[inline]
     pub(crate) fn changes_count(self) -> bool {
         self.has_count() || self.class() == Class::Retain
     }
 
-    /// The label of the same event where one of class `before`, with which it commutes, was executed before it.
+    /// The label of the same event where one of class `before`, with which it commutes, was
+    /// executed before it.
     pub(crate) fn after(self, before: Class) -> Label {
         let count = match before {
             _ if !self.has_count() => return self,
@@ -268,7 +273,8 @@ static BY_NUMBER: [Class; 64] = {
 /// The classes of events that put a message into a channel or take one out.
 const MESSAGES: Classes = Classes::of(&[Class::Sent, Class::HandOver, Class::Received]);
 
-/// The classes of events that touch no object, or several. What a join comes after is known without its object.
+/// The classes of events that touch no object, or several. What a join comes after is known without
+/// its object.
 const APART: Classes = Classes::of(&[
     Class::Local,
     Class::Spawn,

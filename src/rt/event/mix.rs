@@ -1,9 +1,11 @@
 //! How do a few words become one that tells nothing of them?
 //!
-//! By the finalizer of SplitMix64 (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014):
-//! each bit of the word changes about half of the bits of what it becomes, and no two words become the same.
+//! By the finalizer of SplitMix64 (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number
+//! Generators*, OOPSLA 2014): each bit of the word changes about half of the bits of what it
+//! becomes, and no two words become the same.
 
-/// What 2^64 comes to divided by the golden ratio: adding it again and again comes by all words, spread evenly.
+/// What 2^64 comes to divided by the golden ratio: adding it again and again comes by all words,
+/// spread evenly.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The word, mixed.

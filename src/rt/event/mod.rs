@@ -2,8 +2,8 @@
 //!
 //! A [`Trace`] holds the events of one execution in the order in which they happened. Two
 //! executions are the *same* Mazurkiewicz trace if they have the same events and the same
-//! happens-before between them ([`happens_before`](crate::rt::relation::happens_before), [`key`](crate::rt::relation::key)); what order independent events came in
-//! does not matter.
+//! happens-before between them ([`happens_before`](crate::rt::relation::happens_before),
+//! [`key`](crate::rt::relation::key)); what order independent events came in does not matter.
 //!
 //! The trace outlives its execution: the next one keeps the prefix up to the point where it
 //! branches off, with clocks and all, and replaces the rest.
@@ -79,8 +79,8 @@ pub(crate) struct Trace {
     events: Vec<Event>,
     /// Whose they are.
     turns: Turns,
-    /// For each thread the positions of its events, as far as they have places. There are more if a trace before had more
-    /// threads.
+    /// For each thread the positions of its events, as far as they have places. There are more if a
+    /// trace before had more threads.
     positions: Vec<Vec<u32>>,
     /// How many events have their places.
     placed: usize,
@@ -98,8 +98,8 @@ pub(crate) struct Trace {
 /// fences never ends, and its fences would fill the memory.
 const FENCES_MAX: usize = 1 << 16;
 
-/// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
-/// and what grows from nothing is moved several times.
+/// For how many events there is room at first, in all and of each thread: most executions of a test
+/// are as short, and what grows from nothing is moved several times.
 const ROOM: (usize, usize) = (64, 16);
 
 /// An execution of so many events is a long one.
@@ -192,7 +192,8 @@ impl Trace {
         &self.events[position as usize]
     }
 
-    /// The positions of the thread's events, in order. All must have their places ([`Trace::place`]).
+    /// The positions of the thread's events, in order. All must have their places
+    /// ([`Trace::place`]).
     #[inline]
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
         debug_assert_eq!(self.placed, self.events.len());
@@ -260,7 +261,8 @@ impl Trace {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Appends an event to those that all have their places, and gives it its own. Its `index` is filled in, too.
+    /// Appends an event to those that all have their places, and gives it its own. Its `index` is
+    /// filled in, too.
     pub(crate) fn push(&mut self, event: Event) {
         debug_assert_eq!(self.placed, self.events.len());
         let thread = event.thread.index();
@@ -294,8 +296,9 @@ impl Trace {
         self.events.put(event);
     }
 
-    /// [`Trace::append`] for an event that is no spawn, and of the thread whose turn it is, if no memory has to be asked
-    /// for. Otherwise, and if the event had several outcomes, nothing was done, and this is false.
+    /// [`Trace::append`] for an event that is no spawn, and of the thread whose turn it is, if no
+    /// memory has to be asked for. Otherwise, and if the event had several outcomes, nothing was
+    /// done, and this is false.
     #[inline(always)]
     pub(crate) fn append_in_place(&mut self, event: Event) -> bool {
         let is_notable = is_notable(&event);
@@ -314,7 +317,8 @@ impl Trace {
         true
     }
 
-    /// Gives each event its place among those of its thread. While an execution runs nobody asks for that.
+    /// Gives each event its place among those of its thread. While an execution runs nobody asks
+    /// for that.
     #[inline]
     pub(crate) fn place(&mut self) {
         if self.placed < self.events.len() {
@@ -383,8 +387,9 @@ impl Trace {
         self.events.capacity()
     }
 
-    /// Makes room for more events, for a long execution at once for all that it is likely to have: to move them takes
-    /// longer than all else that is done with some of them, and memory that nobody has touched costs nothing.
+    /// Makes room for more events, for a long execution at once for all that it is likely to have:
+    /// to move them takes longer than all else that is done with some of them, and memory that
+    /// nobody has touched costs nothing.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {

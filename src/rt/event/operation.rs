@@ -49,7 +49,8 @@ pub(crate) enum Choice {
     Value,
     /// Whether the wait that begins then ends for no reason (1), or only for one.
     MayWakeUp,
-    /// Whether the timed wait that has just ended without a notification did so for no reason (1), or because its time is over.
+    /// Whether the timed wait that has just ended without a notification did so for no reason (1),
+    /// or because its time is over.
     HasWokenUp,
 }
 
@@ -60,8 +61,9 @@ pub(crate) enum Reason {
     Assumed,
     /// It has made more rounds than the bound says.
     Rounds,
-    /// It has looked in vain, and what it does then is to look again. What it has looked at is written as in
-    /// [`OpKind::Wait`]; `changed` says whether some of it has changed while it looked.
+    /// It has looked in vain, and what it does then is to look again. What it has looked at is
+    /// written as in [`OpKind::Wait`]; `changed` says whether some of it has changed while it
+    /// looked.
     InVain { set: u32, seen: u32, changed: bool },
 }
 
@@ -120,15 +122,16 @@ pub(crate) enum OpKind {
     TakeUnique,
     /// Adds a reference unless there is none left (`Weak::upgrade`).
     Upgrade,
-    /// Adds a reference for who has a pointer and not a reference (`Arc::increment_strong_count`), so that nothing
-    /// keeps the last one from being dropped before.
+    /// Adds a reference for who has a pointer and not a reference (`Arc::increment_strong_count`),
+    /// so that nothing keeps the last one from being dropped before.
     RetainRaw,
 
     // Threads. The object of the first four is the thread's own one.
     Spawn {
         child: ThreadId,
     },
-    /// The end of a thread, where that is an event ([`Limits::ends_are_events`](crate::rt::object::machine::Limits)).
+    /// The end of a thread, where that is an event
+    /// ([`Limits::ends_are_events`](crate::rt::object::machine::Limits)).
     Exit,
     Join {
         child: ThreadId,
@@ -196,8 +199,8 @@ pub(crate) enum OpKind {
     },
 
     // Channels.
-    /// Puts a message into the queue; waits while there is no room. Without any capacity the message
-    /// is only offered, and [`OpKind::Taken`] follows.
+    /// Puts a message into the queue; waits while there is no room. Without any capacity the
+    /// message is only offered, and [`OpKind::Taken`] follows.
     Send,
     /// The same without waiting. Without any capacity it succeeds if a receiver waits.
     TrySend,
@@ -214,8 +217,8 @@ pub(crate) enum OpKind {
     TryRecv,
     AddSender,
     DropSender,
-    /// The receiver goes. If it `discards`, the messages that are still queued go with it; without any capacity each
-    /// sender keeps its own.
+    /// The receiver goes. If it `discards`, the messages that are still queued go with it; without
+    /// any capacity each sender keeps its own.
     DropReceiver {
         discards: bool,
     },
@@ -227,22 +230,25 @@ pub(crate) enum OpKind {
         what: Choice,
     },
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
-    /// others run on, because a wakeup sequence must span a whole execution (`docs/ALGORITHMS.md`, deviation 5).
-    /// Or for another reason: then it goes on once nobody explores the execution any further.
+    /// others run on, because a wakeup sequence must span a whole execution (`docs/ALGORITHMS.md`,
+    /// deviation 5). Or for another reason: then it goes on once nobody explores the execution any
+    /// further.
     GiveUp {
         why: Reason,
     },
-    /// What a thread announces that was spawned and not begun. It is no event: to pick the thread lets its code run up
-    /// to its first visible operation.
+    /// What a thread announces that was spawned and not begun. It is no event: to pick the thread
+    /// lets its code run up to its first visible operation.
     Start,
     /// The thread goes on with its code behind its last event, after which it was held up
-    /// ([`Hold`](crate::rt::event::schedule::Hold)). What it does between two events takes no time, unless this comes between.
+    /// ([`Hold`](crate::rt::event::schedule::Hold)). What it does between two events takes no time,
+    /// unless this comes between.
     Resume,
     /// A spinning thread's wait for a change in what it has read: the locations are a set of
-    /// [`crate::rt::relation::independence::ReadSets`], the values begin at `seen` in the execution's record. Also what a wait that is
-    /// `timed` waits for instead of another timeout. One that comes `soon` is that of a loop without a hint that has gone
-    /// round a few times, where without it the loop would go round many times. One that is `fair` is for a change of nothing:
-    /// its thread lets the others go first.
+    /// [`crate::rt::relation::independence::ReadSets`], the values begin at `seen` in the
+    /// execution's record. Also what a wait that is `timed` waits for instead of another timeout.
+    /// One that comes `soon` is that of a loop without a hint that has gone round a few times,
+    /// where without it the loop would go round many times. One that is `fair` is for a change of
+    /// nothing: its thread lets the others go first.
     Wait {
         set: u32,
         seen: u32,
@@ -305,8 +311,8 @@ impl OpKind {
         )
     }
 
-    /// Whether there is a state of its object in which it cannot happen. Of most operations there is none, so
-    /// most often the object need not be asked.
+    /// Whether there is a state of its object in which it cannot happen. Of most operations there
+    /// is none, so most often the object need not be asked.
     #[inline]
     pub(crate) const fn may_have_to_wait(&self) -> bool {
         matches!(
@@ -358,8 +364,8 @@ impl OpKind {
         )
     }
 
-    /// Whether it is a step in the life of a thread that can come out in only one way, on an object that is that
-    /// thread's own, if on any.
+    /// Whether it is a step in the life of a thread that can come out in only one way, on an object
+    /// that is that thread's own, if on any.
     #[inline]
     pub(crate) const fn is_of_a_life(&self) -> bool {
         matches!(
@@ -395,8 +401,9 @@ pub(crate) enum Outcome {
     Success(u64),
     /// One that did not, with the value it found.
     Failure(u64),
-    /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had happened. It is as wide as
-    /// the other values, so that an outcome is copied in the pieces that it was written in.
+    /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had
+    /// happened. It is as wide as the other values, so that an outcome is copied in the pieces that
+    /// it was written in.
     Released { quiescent_at: u64 },
 }
 

@@ -1,7 +1,7 @@
 //! Which rows of a table, or steps of a schedule, are rounds of one loop?
 //!
-//! A loop writes the same few rows again and again, maybe of several threads in turn. One round of them and a count
-//! say as much, and leave the room to what else there is.
+//! A loop writes the same few rows again and again, maybe of several threads in turn. One round of
+//! them and a count say as much, and leave the room to what else there is.
 
 /// The longest round that is recognised, in rows: a few threads with a few rows each.
 const LENGTH_MAX: usize = 24;

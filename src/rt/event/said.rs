@@ -1,6 +1,7 @@
 //! What did the program say while it ran?
 //!
-//! The user's own log, with the moment at which each line was said. It takes no part in any decision.
+//! The user's own log, with the moment at which each line was said. It takes no part in any
+//! decision.
 
 use crate::rt::event::id::ThreadId;
 

@@ -1,17 +1,19 @@
 //! How is an execution written down, and read back?
 //!
-//! `v2 main*4 main.1 main.2:1` says: four steps of the main thread, one of its first child, then one
-//! of its second child with outcome 1, where that step has several. Names and counts survive small
-//! edits of the program better than positions would.
+//! `v2 main*4 main.1 main.2:1` says: four steps of the main thread, one of its first child, then
+//! one of its second child with outcome 1, where that step has several. Names and counts survive
+//! small edits of the program better than positions would.
 //!
-//! The code of a thread begins with its first step. Where it has begun before, up to that step, there is `main.1*0`. After
-//! `v2 ends` the end of a thread is a step, too. After `v2 soon` loops without a hint wait soon, and the waits are steps.
+//! The code of a thread begins with its first step. Where it has begun before, up to that step,
+//! there is `main.1*0`. After `v2 ends` the end of a thread is a step, too. After `v2 soon` loops
+//! without a hint wait soon, and the waits are steps.
 //!
 //! What threads do in turn, again and again, is told once: `(main main.1*2)*9`.
 //!
-//! What a thread does between two of its steps it does together with the first of them. After `v2 held main.1*3` the thread
-//! `main.1` is held up behind its third step, and that it goes on from there is a step of its own. Uses of blocks after their free
-//! are seen then, and so they are after `v2 guarded`.
+//! What a thread does between two of its steps it does together with the first of them. After
+//! `v2 held main.1*3` the thread `main.1` is held up behind its third step, and that it goes on
+//! from there is a step of its own. Uses of blocks after their free are seen then, and so they are
+//! after `v2 guarded`.
 
 use std::fmt;
 use std::ops::Range;
@@ -69,8 +71,9 @@ impl Guarded {
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
-/// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as in the text: a text
-/// of a few bytes may ask for billions of steps, and whether the program has as many is known only when it runs.
+/// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as
+/// in the text: a text of a few bytes may ask for billions of steps, and whether the program has as
+/// many is known only when it runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     runs: Vec<Run>,
@@ -150,7 +153,8 @@ impl Schedule {
         schedule
     }
 
-    /// [`Schedule::of`] what leads to something that `thread` did behind these events, maybe before its first step.
+    /// [`Schedule::of`] what leads to something that `thread` did behind these events, maybe before
+    /// its first step.
     pub(crate) fn leading_to(
         thread: Option<ThreadId>,
         trace: &Trace,
@@ -216,8 +220,9 @@ impl Schedule {
         self.is_guarded || self.held.is_some()
     }
 
-    /// The schedule of an execution in which this thread was to be held up, if one was, and these blocks were guarded. It is part
-    /// of the schedule even if that thread has not gone on: somebody else has used a block that was freed then.
+    /// The schedule of an execution in which this thread was to be held up, if one was, and these
+    /// blocks were guarded. It is part of the schedule even if that thread has not gone on:
+    /// somebody else has used a block that was freed then.
     pub(crate) fn with_held(mut self, hold: Option<&Hold>, guarded: Option<Guarded>) -> Schedule {
         self.held = self.held.or_else(|| hold.cloned());
         self.is_guarded |= guarded.is_some() && self.held.is_none();

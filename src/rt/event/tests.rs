@@ -29,7 +29,8 @@ fn event(thread: ThreadId, index: u32, kind: OpKind, alternatives: u32) -> Event
     }
 }
 
-/// A trace, and what it is to tell, which is found out from the events alone whenever that is asked.
+/// A trace, and what it is to tell, which is found out from the events alone whenever that is
+/// asked.
 #[derive(Clone)]
 struct Told {
     trace: Trace,
@@ -63,7 +64,8 @@ impl Told {
         thread == MAIN || self.spawn_of(thread).is_some()
     }
 
-    /// The thread makes its next event: on the short way if it can, or, if it `pushes`, with all places known before.
+    /// The thread makes its next event: on the short way if it can, or, if it `pushes`, with all
+    /// places known before.
     fn step(&mut self, thread: ThreadId, kind: OpKind, alternatives: u32, pushes: bool) {
         let index = self.those(|event| event.thread == thread).len() as u32;
         let event = event(thread, index, kind, alternatives);

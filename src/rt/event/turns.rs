@@ -1,7 +1,7 @@
 //! Whose are the events of an execution, from where to where?
 //!
-//! A *turn* is what one thread does until another one goes on. Long executions have few of them, so what is asked of
-//! each event's thread is answered for whole turns.
+//! A *turn* is what one thread does until another one goes on. Long executions have few of them, so
+//! what is asked of each event's thread is answered for whole turns.
 
 use std::ops::Range;
 
@@ -43,8 +43,8 @@ impl Turns {
         self.last == thread
     }
 
-    /// It is this thread's turn, which is to make the event at `position`, behind all others. If another one makes it after
-    /// all, that one's turn takes the place of this.
+    /// It is this thread's turn, which is to make the event at `position`, behind all others. If
+    /// another one makes it after all, that one's turn takes the place of this.
     #[inline(always)]
     pub(super) fn note(&mut self, thread: ThreadId, position: u32) {
         if !self.goes_on(thread) {
@@ -55,7 +55,8 @@ impl Turns {
     /// [`Turns::note`] where it was another thread's turn.
     #[inline(always)]
     fn turn_to(&mut self, thread: ThreadId, position: u32) {
-        // That one has not used it. Where it is the same thread's turn as before, it is the same turn.
+        // That one has not used it. Where it is the same thread's turn as before, it is the same
+        // turn.
         self.turns.pop_if(|&mut (_, start)| start == position);
         let before = self.turns.last().map(|&(thread, _)| thread);
         if before != Some(thread) {
@@ -64,7 +65,8 @@ impl Turns {
         self.last = thread;
     }
 
-    /// The turns of an execution of `length` events from `position` on, the first one without what is before that.
+    /// The turns of an execution of `length` events from `position` on, the first one without what
+    /// is before that.
     #[inline]
     pub(super) fn behind(
         &self,
@@ -81,7 +83,8 @@ impl Turns {
         })
     }
 
-    /// Forgets the events behind the first `kept` of `length` events. Tells how many of whose events these were.
+    /// Forgets the events behind the first `kept` of `length` events. Tells how many of whose
+    /// events these were.
     #[inline]
     pub(super) fn cut(&mut self, kept: u32, length: u32, mut tell: impl FnMut(ThreadId, usize)) {
         let mut end = length;

@@ -23,9 +23,11 @@ pub(crate) enum Pruned {
     Assumed,
     /// A thread has made as many rounds as it may.
     Rounds,
-    /// A thread has looked in vain, and something has changed since: in another execution it looks only then.
+    /// A thread has looked in vain, and something has changed since: in another execution it looks
+    /// only then.
     InVain,
-    /// A thread looks whether another one has finished, and ends are no events: the exploration has to begin anew.
+    /// A thread looks whether another one has finished, and ends are no events: the exploration has
+    /// to begin anew.
     EndsAreSeen,
 }
 
@@ -69,14 +71,15 @@ pub(crate) enum End {
     },
     /// A thread used more stack than it has.
     StackOverflow { thread: ThreadId },
-    /// A thread used memory that is not there, at this address, if the system has told it, or wrote to such that `is_constant`.
+    /// A thread used memory that is not there, at this address, if the system has told it, or wrote
+    /// to such that `is_constant`.
     MemoryFault {
         thread: ThreadId,
         address: Option<usize>,
         is_constant: bool,
     },
-    /// A schedule that was to be followed does not fit the program, for this reason: what it asks for, and
-    /// where.
+    /// A schedule that was to be followed does not fit the program, for this reason: what it asks
+    /// for, and where.
     Stale { misfit: String },
     /// On replay a thread did something else than before.
     NotDeterministic(Box<Divergence>),
@@ -104,8 +107,8 @@ pub(crate) enum Effect {
     Free,
     /// The thread's code has returned, and with it what was on its stack is gone.
     End,
-    /// The block was allocated. What is in it has been written since then, by the same thread as a rule, and
-    /// nothing tells when.
+    /// The block was allocated. What is in it has been written since then, by the same thread as a
+    /// rule, and nothing tells when.
     Make,
 }
 
@@ -223,23 +226,23 @@ impl End {
 pub(crate) struct Access {
     pub(crate) thread: ThreadId,
     pub(crate) effect: Effect,
-    /// Of a free: where the thread performed its last event before it. Where a block was made is known only by
-    /// watching it; then this is the place of the other access.
+    /// Of a free: where the thread performed its last event before it. Where a block was made is
+    /// known only by watching it; then this is the place of the other access.
     pub(crate) site: Site,
     /// How many events the thread had performed before it.
     pub(crate) after: u32,
 }
 
 impl Access {
-    /// How many events of its thread lead up to it and through it. What is no event happens as soon as the one before
-    /// it has.
+    /// How many events of its thread lead up to it and through it. What is no event happens as soon
+    /// as the one before it has.
     pub(crate) fn through(&self) -> u32 {
         self.after + u32::from(self.effect.is_atomic())
     }
 }
 
-/// A value whose references are counted was dropped or moved out, while there were weak references to it. What stood for
-/// it among those was given up then, which is no event.
+/// A value whose references are counted was dropped or moved out, while there were weak references
+/// to it. What stood for it among those was given up then, which is no event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueGone {
     pub(crate) count: ObjectId,
@@ -271,11 +274,11 @@ pub(crate) struct DataRace {
     pub(crate) block: Option<Block>,
     /// After how many of its events the first thread wrote plain memory there for the first time.
     pub(crate) written: Option<u32>,
-    /// Whether the last that the first thread had told the second one is the last that it tells anybody until that one goes on,
-    /// as far as that was asked. Filled in once it is shown.
+    /// Whether the last that the first thread had told the second one is the last that it tells
+    /// anybody until that one goes on, as far as that was asked. Filled in once it is shown.
     pub(crate) publishes_no_more: bool,
-    /// Whether it was found by counting references. The execution may order the two then, by drops that can also come in
-    /// another order.
+    /// Whether it was found by counting references. The execution may order the two then, by drops
+    /// that can also come in another order.
     pub(crate) counted: bool,
     /// Filled in if it was found by a plain access.
     pub(crate) memory: Accessed,
@@ -316,7 +319,8 @@ pub(crate) enum Wrong {
     Operation(Operation, Site),
     /// A cell is used that is gone, and was there.
     Access(Effect, Site, Region),
-    /// It is used in a way that is seen by nothing but the fault that it causes, at this distance from its beginning in bytes.
+    /// It is used in a way that is seen by nothing but the fault that it causes, at this distance
+    /// from its beginning in bytes.
     Raw { offset: usize },
     /// It is freed a second time.
     FreedTwice,
@@ -336,7 +340,8 @@ pub(crate) struct BadMemory {
     pub(crate) memory: Gone,
 }
 
-/// A tracked value: where it was made, and by whom after how many events, for what std makes has no place in the program.
+/// A tracked value: where it was made, and by whom after how many events, for what std makes has no
+/// place in the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) site: Site,
@@ -385,13 +390,14 @@ pub(crate) struct TooWeak {
     pub(crate) together: bool,
 }
 
-/// An atomic write and the read that saw it, which would have ordered a race's accesses had both been
-/// strong enough.
+/// An atomic write and the read that saw it, which would have ordered a race's accesses had both
+/// been strong enough.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weak {
     pub(crate) writer: Event,
     pub(crate) reader: Event,
-    /// Whether the writer publishes all the same, because of its own ordering or of a fence before it.
+    /// Whether the writer publishes all the same, because of its own ordering or of a fence before
+    /// it.
     pub(crate) released: bool,
     /// Whether the reader acquires, by itself or by a fence behind it.
     pub(crate) acquired: bool,
@@ -413,11 +419,13 @@ pub(crate) struct Pair {
     pub(crate) second: Result<u32, Blocked>,
     /// The execution up to the second one without the first one.
     pub(crate) reversed: Schedule,
-    /// The notification that comes too early in the one order, and wakes whom it has to in the other.
+    /// The notification that comes too early in the one order, and wakes whom it has to in the
+    /// other.
     pub(crate) lost: Option<Lost>,
 }
 
-/// A notification that woke nobody, and the wait of a thread that only then began and never ends: their positions.
+/// A notification that woke nobody, and the wait of a thread that only then began and never ends:
+/// their positions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     pub(crate) notified: u32,
@@ -433,7 +441,8 @@ pub(crate) enum Reproduction {
     Differs { position: u32 },
     /// Nothing failed.
     Passes,
-    /// The same, but an earlier execution made the same events, and the thread that panics went on there.
+    /// The same, but an earlier execution made the same events, and the thread that panics went on
+    /// there.
     HadPassed,
     /// Something else failed, of which this is the word.
     Fails(&'static str),

@@ -16,13 +16,14 @@ use super::outsiders;
 use crate::rt::exec::restore::with_older;
 use crate::rt::statics;
 
-/// Reads the first and the last byte of what is about to be used. If nothing is there, that is a fault of the program, like
-/// any other, as long as the runtime is not at work.
+/// Reads the first and the last byte of what is about to be used. If nothing is there, that is a
+/// fault of the program, like any other, as long as the runtime is not at work.
 #[inline]
 fn touch(memory: &Memory) {
     if let Some(last) = memory.size.checked_sub(1) {
         for byte in [memory.start, memory.start.wrapping_add(last)] {
-            // SAFETY: there is a reference to the memory. No other OS thread writes to what threads of a model use.
+            // SAFETY: there is a reference to the memory. No other OS thread writes to what threads
+            // of a model use.
             unsafe { byte.cast::<MaybeUninit<u8>>().read_volatile() };
         }
     }
@@ -97,8 +98,8 @@ pub(crate) fn continue_access(memory: (usize, usize), site: Site) {
     });
 }
 
-/// Ends an access to the plain memory at this address, of this size, which has lasted up to now, or up to the last event of
-/// its thread.
+/// Ends an access to the plain memory at this address, of this size, which has lasted up to now, or
+/// up to the last event of its thread.
 pub(crate) fn end_access(memory: (usize, usize), site: Site, up_to_now: bool) {
     // As above.
     let _ = with(|runtime| {

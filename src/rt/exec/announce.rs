@@ -1,7 +1,7 @@
 //! How do operations come to the runtime?
 //!
-//! Each is announced, and what comes back is its outcome, once it has happened. Most operations do not come here, because the
-//! short way ([`short`](super::fast_path)) is enough for them.
+//! Each is announced, and what comes back is its outcome, once it has happened. Most operations do
+//! not come here, because the short way ([`short`](super::fast_path)) is enough for them.
 
 use std::sync::atomic::Ordering;
 
@@ -109,8 +109,8 @@ pub(crate) fn hint(site: Site) -> Answer {
     done.map_or_else(|answer| answer, Answer::Done)
 }
 
-/// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be spawned, or if the
-/// execution ends with it.
+/// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be
+/// spawned, or if the execution ends with it.
 pub(crate) fn spawn(
     name: Option<&str>,
     body: ThreadMain,
@@ -138,7 +138,8 @@ pub(crate) fn spawn(
     spawned.ok()
 }
 
-/// Announces that the end of a thread is waited for. False where no model runs, or the execution has ended.
+/// Announces that the end of a thread is waited for. False where no model runs, or the execution
+/// has ended.
 pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
     let joined = with_step(|runtime| {
         runtime.hear_of_frees()?;

@@ -1,15 +1,15 @@
 //! How does code of the program run that is to take no part in the execution?
 //!
-//! As in an execution that is torn down: shims do what std does to their own memory, announce nothing, and
-//! never block. Where they would have to, there is no value to be had.
+//! As in an execution that is torn down: shims do what std does to their own memory, announce
+//! nothing, and never block. Where they would have to, there is no value to be had.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::context::{Runtime, Stop, with};
 use crate::rt::coroutine::Stretch;
 
-/// Runs `f` aside of the execution: what it allocates is not the program's either. `None` where no model
-/// runs, or its execution is over.
+/// Runs `f` aside of the execution: what it allocates is not the program's either. `None` where no
+/// model runs, or its execution is over.
 pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     /// Goes back into the execution, also if `f` panics.
     struct Back<'a>(&'a Runtime, Stretch);
@@ -31,7 +31,8 @@ pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     result.ok()
 }
 
-/// Runs `f` aside of the execution if a model runs, and as it is otherwise. `None` if it had to wait for another thread.
+/// Runs `f` aside of the execution if a model runs, and as it is otherwise. `None` if it had to
+/// wait for another thread.
 pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> Option<R> {
     let mut f = Some(f);
     let mut run = || f.take().map(|f| f());
@@ -41,8 +42,8 @@ pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Runs code of the program in the midst of [`aside`]; `None` if it has to wait for another thread, for
-/// which there is no moment here.
+/// Runs code of the program in the midst of [`aside`]; `None` if it has to wait for another thread,
+/// for which there is no moment here.
 pub(super) fn unless_it_waits<R>(f: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Some(result),

@@ -1,11 +1,12 @@
 //! Who calls an operation that stands nowhere in the program?
 //!
-//! An operation stands where its shim is called. A shim that std calls for the program (a `Waker` has a table of
-//! functions), that a destructor calls, or that is called through a pointer has no caller that says where it is. An execution
-//! that is run to be shown looks at the stack there.
+//! An operation stands where its shim is called. A shim that std calls for the program (a `Waker`
+//! has a table of functions), that a destructor calls, or that is called through a pointer has no
+//! caller that says where it is. An execution that is run to be shown looks at the stack there.
 //!
-//! A loop without a hint is known by the read that it comes back to, and the function that reads is often not the one that goes
-//! round. So the stack is looked at where such a loop is taken to wait for the first time.
+//! A loop without a hint is known by the read that it comes back to, and the function that reads is
+//! often not the one that goes round. So the stack is looked at where such a loop is taken to wait
+//! for the first time.
 
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
@@ -18,7 +19,8 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::{Site, foreign};
 
-/// The most stacks that are looked at in an execution. A look takes longer than all else that is done for an operation.
+/// The most stacks that are looked at in an execution. A look takes longer than all else that is
+/// done for an operation.
 const STACKS_MAX: usize = 100;
 
 /// An operation that stands nowhere in the program.
@@ -63,7 +65,8 @@ impl Callers {
         self.asked.get()
     }
 
-    /// Notes who has called this operation, which is to be the thread's event with this index, if its place does not tell.
+    /// Notes who has called this operation, which is to be the thread's event with this index, if
+    /// its place does not tell.
     #[cold]
     #[inline(never)]
     pub(super) fn note(&self, (thread, index): (ThreadId, u32), operation: &Operation, site: Site) {
@@ -77,7 +80,8 @@ impl Callers {
         }
     }
 
-    /// Notes who has called a read that a loop without a hint comes back to, if that is not noted yet.
+    /// Notes who has called a read that a loop without a hint comes back to, if that is not noted
+    /// yet.
     #[cold]
     #[inline(never)]
     pub(super) fn note_round(&self, read: Site) {

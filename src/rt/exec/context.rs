@@ -1,9 +1,9 @@
 //! How do shims and the loop talk to each other?
 //!
-//! The only file that names `scoped_tls`. The one thread-local points to the [`Runtime`] of the exploration on this OS
-//! thread. A shim's operation is announced ([`announce`](super::announce)), and the decision who goes on is taken right
-//! there, on the coroutine's stack: if it is the same thread, nothing is switched. No borrow of the runtime is alive across a
-//! suspension.
+//! The only file that names `scoped_tls`. The one thread-local points to the [`Runtime`] of the
+//! exploration on this OS thread. A shim's operation is announced ([`announce`](super::announce)),
+//! and the decision who goes on is taken right there, on the coroutine's stack: if it is the same
+//! thread, nothing is switched. No borrow of the runtime is alive across a suspension.
 
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
@@ -36,8 +36,8 @@ use crate::rt::process::watchdog::{Pulse, Watchdog};
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
 
 thread_local! {
-    /// What `RUNTIME` points to while an execution runs, or null: a step reads this once. The key of `scoped_tls` has to be
-    /// asked twice, whether it is set and for what.
+    /// What `RUNTIME` points to while an execution runs, or null: a step reads this once. The key
+    /// of `scoped_tls` has to be asked twice, whether it is set and for what.
     static HERE: Cell<*const Runtime> = const { Cell::new(ptr::null()) };
 }
 
@@ -56,8 +56,9 @@ pub(crate) struct TrackedValue {
 
 /// One exploration, as shims see it.
 ///
-/// The fields lie in this order, because it shows: with `inner` in front of all others, where the compiler puts it if its size
-/// happens to be a multiple of 32, the steps of `independent` take 6 % longer, and those of `switch` 10 %.
+/// The fields lie in this order, because it shows: with `inner` in front of all others, where the
+/// compiler puts it if its size happens to be a multiple of 32, the steps of `independent` take 6 %
+/// longer, and those of `switch` 10 %.
 #[repr(C)]
 pub(crate) struct Runtime {
     pub(crate) locals: RefCell<Locals>,
@@ -71,8 +72,8 @@ pub(crate) struct Runtime {
     pub(crate) earlier: RefCell<Vec<Panic>>,
     /// What came of its step, until it asks.
     pub(crate) outcome: Cell<Option<Outcome>>,
-    /// The part of its stack in which there is room for the runtime, and may be a step on the short way. It is empty where
-    /// each step is to ask what else is going on.
+    /// The part of its stack in which there is room for the runtime, and may be a step on the short
+    /// way. It is empty where each step is to ask what else is going on.
     pub(crate) roomy: Cell<Stretch>,
     /// Who has used memory that is not there.
     pub(crate) faulted: Cell<Option<Backtrace>>,
@@ -83,13 +84,14 @@ pub(crate) struct Runtime {
     pub(crate) next_tracked: Cell<u64>,
     /// Who has called the operations that stand nowhere in the program, if somebody wants to know.
     pub(crate) callers: Callers,
-    /// What the panic hook kept of the last panic, and of those that were there then. In a box, because each execution hands on
-    /// that there was none.
+    /// What the panic hook kept of the last panic, and of those that were there then. In a box,
+    /// because each execution hands on that there was none.
     pub(super) raised: Cell<Option<Box<Raised>>>,
-    /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
-    /// are destructors, and what they wait for.
+    /// Whose panic fails the test, and after how many events of the execution it began. What comes
+    /// after that are destructors, and what they wait for.
     pub(crate) failing: Cell<Option<(ThreadId, usize)>>,
-    /// The panic that began in another thread meanwhile, and after how many events. The first one may still be caught.
+    /// The panic that began in another thread meanwhile, and after how many events. The first one
+    /// may still be caught.
     pub(super) second: Cell<Option<Box<Second>>>,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
@@ -103,7 +105,8 @@ pub(crate) struct Runtime {
     pub(crate) running: Cell<bool>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
-    /// References have been made of pointers, in this execution or an earlier one. Whose they are nobody knows.
+    /// References have been made of pointers, in this execution or an earlier one. Whose they are
+    /// nobody knows.
     pub(crate) has_raw_references: Cell<bool>,
     /// The execution is given up, or has failed, and goes on only to its end.
     pub(crate) unexplored: Cell<bool>,
@@ -115,7 +118,8 @@ pub(crate) struct Runtime {
     pub(crate) aside: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
     pub(crate) catches_panics: bool,
-    /// Whether the OS thread was panicking when the exploration began, as where a destructor runs a model.
+    /// Whether the OS thread was panicking when the exploration began, as where a destructor runs a
+    /// model.
     pub(crate) within_panic: bool,
     /// The OS thread that explores. At the end of the process it cannot be asked for any more.
     pub(crate) os_thread: std::thread::Thread,
@@ -125,13 +129,16 @@ pub(crate) struct Runtime {
     pub(crate) explores: bool,
     /// Who looks at the pulse, if somebody is to.
     pub(crate) watchdog: Option<Watchdog>,
-    /// How the execution has failed, while what it leaves is unwound. In a box, because mostly there is none.
+    /// How the execution has failed, while what it leaves is unwound. In a box, because mostly
+    /// there is none.
     pub(super) at_end: RefCell<Option<Box<AtEnd>>>,
     /// Who writes a report of that.
     pub(crate) report: fn(&Unshown<'_>) -> String,
-    /// What there was to count in at the last hint, if the first ones are looked at (`own_state.rs`).
+    /// What there was to count in at the last hint, if the first ones are looked at
+    /// (`own_state.rs`).
     pub(super) at_last_hint: RefCell<Vec<u8>>,
-    /// What the test has said that this execution came to. In a box, because most tests say nothing.
+    /// What the test has said that this execution came to. In a box, because most tests say
+    /// nothing.
     pub(super) recorded_outcome: Cell<Option<Box<RecordedOutcome>>>,
 }
 
@@ -142,15 +149,17 @@ pub(crate) struct Inner {
     pub(crate) races: Detector,
     /// Frees that are in order, although the detector cannot see why.
     pub(crate) in_order: InOrder,
-    /// By thread the stack of one that has started and not ended: the lowest address, and the one behind the
-    /// highest.
+    /// By thread the stack of one that has started and not ended: the lowest address, and the one
+    /// behind the highest.
     pub(crate) stacks: Vec<Option<(usize, usize)>>,
     /// The stacks of threads that have ended in this execution.
     pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
-    /// Those of them whose stacks had something on them that was known of, or that a child may know of. Nobody
-    /// else gets these stacks before the execution has ended, so whoever still uses what was there is found out.
+    /// Those of them whose stacks had something on them that was known of, or that a child may know
+    /// of. Nobody else gets these stacks before the execution has ended, so whoever still uses what
+    /// was there is found out.
     pub(crate) resting: Vec<ThreadId>,
-    /// The thread whose coroutine is to be resumed next. What came of its step is in [`Runtime::outcome`].
+    /// The thread whose coroutine is to be resumed next. What came of its step is in
+    /// [`Runtime::outcome`].
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
     /// By thread the body of one that has been spawned and not started.
@@ -265,8 +274,8 @@ pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     Some(f(unsafe { &*here }))
 }
 
-/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down. What a thread does
-/// while it unwinds from a panic is done like anything else.
+/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down. What a
+/// thread does while it unwinds from a panic is done like anything else.
 #[inline]
 pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
     with_step(|runtime| Some(f(runtime)))
@@ -311,7 +320,8 @@ pub(crate) fn track(site: Site) -> Option<u64> {
     .ok()
 }
 
-/// The value with this number is gone. If it was before, in this execution: who has made it, and where.
+/// The value with this number is gone. If it was before, in this execution: who has made it, and
+/// where.
 pub(crate) fn untrack(number: u64) -> Option<String> {
     let again = |runtime: &Runtime| {
         let mut tracked = runtime.tracked.borrow_mut();
@@ -357,14 +367,16 @@ pub(crate) fn may_leak(address: usize) {
     let _ = with(|runtime| runtime.heap.forgive(address));
 }
 
-/// The block that holds this address is one of our own shims', and std counts the references to it. So nobody uses it without one.
+/// The block that holds this address is one of our own shims', and std counts the references to it.
+/// So nobody uses it without one.
 pub(crate) fn std_counts(address: usize) {
     // Where no model runs, nobody asks.
     let _ = with(|runtime| runtime.heap.note_counted(address));
 }
 
-/// Adds threads to a list in the reverse order of births ([`Names::add_by_birth`](crate::rt::event::id::Names::add_by_birth)). False
-/// where no model runs, or the execution has ended.
+/// Adds threads to a list in the reverse order of births
+/// ([`Names::add_by_birth`](crate::rt::event::id::Names::add_by_birth)). False where no model runs,
+/// or the execution has ended.
 pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
     // The list is the program's memory. One that is empty changes places with the other.
     if !list.is_empty() {
@@ -382,18 +394,6 @@ pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) ->
 pub(crate) fn compared() -> usize {
     let compared = |runtime: &Runtime| runtime.inner.borrow().driver.machine.names.compared.get();
     with(compared).expect("a model runs")
-}
-
-/// What the watchdog would say now.
-#[cfg(test)]
-pub(crate) fn hangs() -> Option<String> {
-    let hangs = |runtime: &Runtime| {
-        let recorded = runtime.heap.record(false);
-        let text = runtime.pulse.describe(std::time::Duration::ZERO);
-        runtime.heap.record(recorded);
-        text
-    };
-    with_any(hangs).flatten()
 }
 
 /// The modelled thread that runs here.
@@ -436,7 +436,8 @@ pub(crate) fn skip_rest() {
     let _ = with(|runtime| runtime.inner.borrow_mut().driver.skip_rest());
 }
 
-/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for no reason.
+/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for
+/// no reason.
 pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     with(|runtime| {
         let inner = runtime.inner.borrow();

@@ -1,11 +1,12 @@
 //! What is known of a failure if the process ends before it is shown?
 //!
-//! What a failed execution leaves is unwound before anything is run again, and a destructor may end the process there. Until then
-//! it is kept how the execution has ended, so that whoever tells the last words can hand it to who writes reports. That is
-//! done late and not for each failure at once, because most processes go on, and then a simpler execution is shown.
+//! What a failed execution leaves is unwound before anything is run again, and a destructor may end
+//! the process there. Until then it is kept how the execution has ended, so that whoever tells the
+//! last words can hand it to who writes reports. That is done late and not for each failure at
+//! once, because most processes go on, and then a simpler execution is shown.
 //!
-//! Nothing can be run again by then, so neither a simpler execution is known, nor a pair that the failure hangs on, nor where
-//! a block was allocated.
+//! Nothing can be run again by then, so neither a simpler execution is known, nor a pair that the
+//! failure hangs on, nor where a block was allocated.
 
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;

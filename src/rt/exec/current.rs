@@ -1,4 +1,5 @@
-//! What runs on this OS thread? Each function here finds the runtime, and asks it or tells it one thing.
+//! What runs on this OS thread? Each function here finds the runtime, and asks it or tells it one
+//! thing.
 
 use std::any::Any;
 
@@ -22,7 +23,8 @@ pub(crate) fn ending() -> bool {
     with_any(|runtime| runtime.stopping.get()) == Some(true)
 }
 
-/// Whether the execution that runs here has failed, so that what is still done is not what it is about.
+/// Whether the execution that runs here has failed, so that what is still done is not what it is
+/// about.
 pub(crate) fn failed() -> bool {
     let failed = |runtime: &Runtime| runtime.stopping.get() || runtime.failing.get().is_some();
     with_any(failed) == Some(true)
@@ -34,8 +36,8 @@ pub(crate) fn catches_panics() -> bool {
     with_any(|runtime| runtime.catches_panics) == Some(true)
 }
 
-/// A thread has been caught unwinding with this, in a model that wants panics to be caught. It goes on unwinding if that is no
-/// panic of its own.
+/// A thread has been caught unwinding with this, in a model that wants panics to be caught. It goes
+/// on unwinding if that is no panic of its own.
 pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
     if payload.is::<Stop>() {
         std::panic::resume_unwind(payload);
@@ -61,7 +63,8 @@ pub(crate) fn record_returned(number: usize) {
     add_to_outcome(|recorded_outcome| recorded_outcome.returned = Some(number));
 }
 
-/// The execution that runs here has come to something. What is left of one that was given up comes to nothing.
+/// The execution that runs here has come to something. What is left of one that was given up comes
+/// to nothing.
 fn add_to_outcome(note: impl FnOnce(&mut RecordedOutcome)) {
     // Where no model runs nobody counts.
     let _ = with(|runtime| {

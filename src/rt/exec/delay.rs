@@ -1,8 +1,9 @@
 //! Is a thread held up behind the operation that it has just made?
 //!
-//! What a thread does between two operations it does at once with the first of them. To see what it does if others are faster, it
-//! is held up there ([`Hold`](crate::rt::event::schedule::Hold)): it announces to go on ([`OpKind::Resume`]), once its shim has done
-//! to its memory what was announced before. Nobody is held up in an exploration, and those in which somebody is are rare.
+//! What a thread does between two operations it does at once with the first of them. To see what it
+//! does if others are faster, it is held up there ([`Hold`](crate::rt::event::schedule::Hold)): it
+//! announces to go on ([`OpKind::Resume`]), once its shim has done to its memory what was announced
+//! before. Nobody is held up in an exploration, and those in which somebody is are rare.
 //!
 //! [`OpKind::Resume`]: crate::rt::event::operation::OpKind::Resume
 

@@ -1,14 +1,16 @@
 //! How are most operations performed?
 //!
-//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in this execution or an earlier
-//! one, and a thread that goes on anyhow. Each frequent kind of operation has a function of its own, in which little is left
-//! of what there is to ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that
-//! all it works with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are
-//! the program's, stays on. Where the way is too short, nothing was done, and [`announce::perform`](crate::rt::exec::announce::perform)
-//! comes next.
+//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in
+//! this execution or an earlier one, and a thread that goes on anyhow. Each frequent kind of
+//! operation has a function of its own, in which little is left of what there is to ask. It is
+//! handed what it has to know in registers, and calls nothing until the step is made, so that all
+//! it works with stays in registers, too. In particular it asks for no memory; so the recording of
+//! allocations, which are the program's, stays on. Where the way is too short, nothing was done,
+//! and [`announce::perform`](crate::rt::exec::announce::perform) comes next.
 //!
-//! Who calls finds the runtime ([`context::with_any`](crate::rt::exec::context::with_any)), because to the compiler of a library a
-//! thread-local is a call, around which a function keeps all that it was handed.
+//! Who calls finds the runtime ([`context::with_any`](crate::rt::exec::context::with_any)), because
+//! to the compiler of a library a thread-local is a call, around which a function keeps all that it
+//! was handed.
 
 use std::sync::atomic::Ordering;
 
@@ -106,7 +108,8 @@ impl Runtime {
         }
     }
 
-    /// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if nothing was done.
+    /// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if
+    /// nothing was done.
     #[inline(never)]
     pub(crate) fn compare(
         &self,
@@ -212,8 +215,9 @@ impl Runtime {
         Some(at)
     }
 
-    /// Opens the short way to the thread that runs where there is so much [`ROOM`](crate::rt::coroutine::ROOM), unless each of
-    /// its steps is to ask what else is going on: who calls it, whether the execution is over, or who unwinds.
+    /// Opens the short way to the thread that runs where there is so much
+    /// [`ROOM`](crate::rt::coroutine::ROOM), unless each of its steps is to ask what else is going
+    /// on: who calls it, whether the execution is over, or who unwinds.
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
@@ -223,8 +227,8 @@ impl Runtime {
         });
     }
 
-    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
-    /// memory to be asked for. Otherwise nothing was done.
+    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision
+    /// and no switch, and no memory to be asked for. Otherwise nothing was done.
     #[inline(always)]
     fn try_fast(&self, target: Target, kind: &OpKind, site: Site) -> Result<Outcome, FastPathMiss> {
         let at_hand = |inner: &Inner| inner.table.at_hand(target.address);
@@ -276,10 +280,10 @@ impl Runtime {
         Ok(outcome)
     }
 
-    /// Takes the short way once more where the thread goes on, to an object that is not at hand, but is the model's own. What
-    /// another one holds may not be what the shim has found, so it is met on the long way only ([`Runtime::meet_own`]). It
-    /// is told in pieces which object that is, because what a function hands over in memory it writes there before it does
-    /// anything else.
+    /// Takes the short way once more where the thread goes on, to an object that is not at hand,
+    /// but is the model's own. What another one holds may not be what the shim has found, so it is
+    /// met on the long way only ([`Runtime::meet_own`]). It is told in pieces which object that is,
+    /// because what a function hands over in memory it writes there before it does anything else.
     #[cold]
     #[inline(never)]
     fn with_known_object<T: Default>(
@@ -313,8 +317,9 @@ impl Runtime {
         met.is_some()
     }
 
-    /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not
-    /// `all` of it is noted, or that plain memory is watched. False if the execution ends with it.
+    /// What follows a step on the short way in few cases: that it has `published` a pointer that is
+    /// not null, that not `all` of it is noted, or that plain memory is watched. False if the
+    /// execution ends with it.
     #[cold]
     #[inline(never)]
     fn follow_up(

@@ -1,19 +1,22 @@
 //! What becomes of a thread that uses memory that is not there, or writes to what may only be read?
 //!
-//! A pointer that is null, or was read from memory that is gone, is what many a bug of a lock-free structure comes to,
-//! and the system ends the process for it: then nothing tells which execution it was. So a handler of `SIGSEGV` and
-//! `SIGBUS` leaves the thread where it is, for good, like one whose stack has overflowed
-//! ([`coroutine`](crate::rt::coroutine)), and the execution fails.
+//! A pointer that is null, or was read from memory that is gone, is what many a bug of a lock-free
+//! structure comes to, and the system ends the process for it: then nothing tells which execution
+//! it was. So a handler of `SIGSEGV` and `SIGBUS` leaves the thread where it is, for good, like one
+//! whose stack has overflowed ([`coroutine`](crate::rt::coroutine)), and the execution fails.
 //!
 //! That is done only where it can end well:
 //!
-//! - The code of a thread of the model runs. In the middle of the runtime something of it is borrowed.
-//! - It is not in the allocator that lies behind the tracking one, which would be left with its lock held, and from
-//!   then on wait for that. There it is only told in which execution that was ([`ends`](super::process_exit)).
+//! - The code of a thread of the model runs. In the middle of the runtime something of it is
+//!   borrowed.
+//! - It is not in the allocator that lies behind the tracking one, which would be left with its
+//!   lock held, and from then on wait for that. There it is only told in which execution that was
+//!   ([`ends`](super::process_exit)).
 //! - A use of memory has caused the signal. Whoever sends it by `kill` wants the process to end.
 //!
-//! Everything else goes to a handler that was there before: on the stack of a generator to `generator`'s, which sees to
-//! overflows, and on any other to the one that was there before that, which is std's. (`generator`'s panics there.)
+//! Everything else goes to a handler that was there before: on the stack of a generator to
+//! `generator`'s, which sees to overflows, and on any other to the one that was there before that,
+//! which is std's. (`generator`'s panics there.)
 
 #[cfg(unix)]
 pub(crate) use unix::{install, prepare_thread};
@@ -47,15 +50,16 @@ mod unix {
 
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
-    /// What was done at each of the [`SIGNALS`] before there was a handler of `generator`'s, and what that does.
+    /// What was done at each of the [`SIGNALS`] before there was a handler of `generator`'s, and
+    /// what that does.
     static FIRST: [OnceLock<sigaction>; 2] = [OnceLock::new(), OnceLock::new()];
     static GENERATOR_S: [OnceLock<sigaction>; 2] = [OnceLock::new(), OnceLock::new()];
 
     /// The address was no address at all, so the processor has told none. (Linux)
     const BY_KERNEL: c_int = 0x80;
 
-    /// How many bytes of stack the handler has. What std gives a thread is too little to look at the stack of the
-    /// program.
+    /// How many bytes of stack the handler has. What std gives a thread is too little to look at
+    /// the stack of the program.
     const STACK: usize = 64 << 10;
 
     /// The stack of the handler on this OS thread.
@@ -95,7 +99,8 @@ mod unix {
         /// The stack of handlers on this OS thread.
         fn current() -> Option<stack_t> {
             let mut found = MaybeUninit::<stack_t>::zeroed();
-            // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a value of it.
+            // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a
+            // value of it.
             unsafe {
                 let asked = sigaltstack(ptr::null(), found.as_mut_ptr());
                 (asked == 0).then(|| found.assume_init())
@@ -115,13 +120,15 @@ mod unix {
         }
     }
 
-    /// Installs `generator`'s handlers, which the function does, and ours in front of them. To be called once.
+    /// Installs `generator`'s handlers, which the function does, and ours in front of them. To be
+    /// called once.
     pub(crate) fn install(generator_s: impl FnOnce()) {
         note(&FIRST);
         generator_s();
         note(&GENERATOR_S);
         for signal in SIGNALS {
-            // SAFETY: all zeroes are a value of this type, and the handler has the signature that `SA_SIGINFO` says.
+            // SAFETY: all zeroes are a value of this type, and the handler has the signature that
+            // `SA_SIGINFO` says.
             unsafe {
                 let mut action = MaybeUninit::<sigaction>::zeroed().assume_init();
                 action.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -135,7 +142,8 @@ mod unix {
     fn note(actions: &[OnceLock<sigaction>; 2]) {
         for (signal, action) in SIGNALS.into_iter().zip(actions) {
             let mut found = MaybeUninit::<sigaction>::zeroed();
-            // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a value of it.
+            // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a
+            // value of it.
             unsafe {
                 if sigaction(signal, ptr::null(), found.as_mut_ptr()) == 0 {
                     let _ = action.set(found.assume_init());
@@ -166,7 +174,8 @@ mod unix {
                 runtime.running.get() && runtime.heap.record(false)
             }) == Some(true);
         if is_program_s {
-            // SAFETY: the system gives a pointer to what the thread was at, where it does not go on.
+            // SAFETY: the system gives a pointer to what the thread was at, where it does not go
+            // on.
             let at = unsafe { step_into(context) };
             let was_called = at.is_some() && at == address;
             let fault = Fault {
@@ -174,11 +183,13 @@ mod unix {
                 was_called,
                 stack: Backtrace::force_capture(),
             };
-            // SAFETY: the thread was in the middle of code of the program: the runtime is not borrowed, and the
-            // allocator not locked. Nothing on the stack of this handler is ever used again.
+            // SAFETY: the thread was in the middle of code of the program: the runtime is not
+            // borrowed, and the allocator not locked. Nothing on the stack of this handler is ever
+            // used again.
             unsafe { coroutine::leave(signal, Some(fault)) };
         }
-        // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator for all that takes.
+        // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator
+        // for all that takes.
         let is_generator_s = code > 0 && coroutine::is_on_generator() && asked_in_vain.is_none();
         let others = match is_generator_s {
             true => &GENERATOR_S,
@@ -188,9 +199,10 @@ mod unix {
         unsafe { go_to(others, signal, info, context) };
     }
 
-    /// Has the thread stand one byte further. A backtrace is made of the places that functions return to, and looks one byte before
-    /// each, to come to the calls. Before the instruction that has caused a fault there may be one of no line. Gives the address of
-    /// that instruction, where it is known.
+    /// Has the thread stand one byte further. A backtrace is made of the places that functions
+    /// return to, and looks one byte before each, to come to the calls. Before the instruction that
+    /// has caused a fault there may be one of no line. Gives the address of that instruction, where
+    /// it is known.
     ///
     /// # Safety
     ///

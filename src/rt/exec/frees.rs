@@ -1,7 +1,7 @@
 //! May this memory be given up now?
 //!
-//! By a free, or with the stack of a thread whose code has returned. Nobody else may be about to use it, and all uses before
-//! must come before. A free must be of a block that there is, too.
+//! By a free, or with the stack of a thread whose code has returned. Nobody else may be about to
+//! use it, and all uses before must come before. A free must be of a block that there is, too.
 
 use std::cell::LazyCell;
 
@@ -38,8 +38,8 @@ impl Runtime {
         self.bad_memory(wrong, gone(&block))
     }
 
-    /// Learns of what the current thread has freed since its last operation. `None` if the execution
-    /// ends with it.
+    /// Learns of what the current thread has freed since its last operation. `None` if the
+    /// execution ends with it.
     #[inline]
     pub(super) fn hear_of_frees(&self) -> Option<()> {
         match self.heap.has_news() {
@@ -68,8 +68,8 @@ impl Runtime {
         }
     }
 
-    /// Learns what is wrong with the frees of the current thread that can be told without looking at objects. `None` if the
-    /// execution ends with it.
+    /// Learns what is wrong with the frees of the current thread that can be told without looking
+    /// at objects. `None` if the execution ends with it.
     pub(super) fn hear_of_a_fault(&self) -> Option<()> {
         match self.fault() {
             None => Some(()),
@@ -101,8 +101,9 @@ impl Runtime {
         end
     }
 
-    /// [`Runtime::freed`] if the current thread is the only one, and references may have been given up by who had none: then
-    /// another one may have been the last, before the block was used or a reference was added.
+    /// [`Runtime::freed`] if the current thread is the only one, and references may have been given
+    /// up by who had none: then another one may have been the last, before the block was used or a
+    /// reference was added.
     #[cold]
     fn wrong_with_last_free(
         &self,
@@ -143,7 +144,8 @@ impl Runtime {
         race.map(End::DataRace)
     }
 
-    /// Notes who may use a block with these objects in it that the current thread has freed, and is not seen then.
+    /// Notes who may use a block with these objects in it that the current thread has freed, and is
+    /// not seen then.
     fn note_raw_uses(
         &self,
         inner: &mut Inner,
@@ -165,8 +167,9 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Forgets what was on the stack of a thread whose code has returned. False if the execution ends with it, which is
-    /// noted: another thread is about to use something of it, or has used it and nothing orders that before.
+    /// Forgets what was on the stack of a thread whose code has returned. False if the execution
+    /// ends with it, which is noted: another thread is about to use something of it, or has used it
+    /// and nothing orders that before.
     #[inline]
     pub(super) fn forget_stack(&mut self, thread: ThreadId) -> bool {
         let Some((bottom, top)) = self.stacks.get_mut(thread.index()).and_then(Option::take) else {
@@ -214,8 +217,9 @@ impl Inner {
         }
     }
 
-    /// Whether nobody asks any more which objects were in what this thread has freed, because its code has returned: nothing
-    /// races with its frees, all objects of the execution are forgotten with it, and none is to be put back that may be gone.
+    /// Whether nobody asks any more which objects were in what this thread has freed, because its
+    /// code has returned: nothing races with its frees, all objects of the execution are forgotten
+    /// with it, and none is to be put back that may be gone.
     #[inline]
     pub(super) fn is_over_with(&self, thread: ThreadId) -> bool {
         self.driver.machine.is_alone(thread) && self.table.older.is_empty()
@@ -238,8 +242,8 @@ impl Inner {
         matches!(kind, ObjectKind::Channel | ObjectKind::Token)
     }
 
-    /// Another thread that has announced an operation on one of these objects, which are gone now. Nothing can keep it
-    /// from that.
+    /// Another thread that has announced an operation on one of these objects, which are gone now.
+    /// Nothing can keep it from that.
     fn about_to_use(&self, objects: &[ObjectId], me: ThreadId) -> Option<(ThreadId, Wrong)> {
         let machine = &self.driver.machine;
         let mut others = machine.live().iter().filter(|&&thread| thread != me);
@@ -250,8 +254,8 @@ impl Inner {
         })
     }
 
-    /// A thread has given up this memory, with this effect, and these objects in it: the race of that with a use of it, or
-    /// with the making of the block.
+    /// A thread has given up this memory, with this effect, and these objects in it: the race of
+    /// that with a use of it, or with the making of the block.
     fn race_of_end(
         &mut self,
         (start, length): (usize, usize),
@@ -287,7 +291,8 @@ impl Inner {
         })
     }
 
-    /// The race of a free with the making of the block, of which the thread that frees knows nothing but the pointer.
+    /// The race of a free with the making of the block, of which the thread that frees knows
+    /// nothing but the pointer.
     fn race_with_making(
         &mut self,
         start: usize,
@@ -300,7 +305,8 @@ impl Inner {
         (!is_in_order).then_some(race)
     }
 
-    /// The race of the access by which a thread gives up this memory, with these objects in it, with a use of it.
+    /// The race of the access by which a thread gives up this memory, with these objects in it,
+    /// with a use of it.
     fn race_with_use(
         &mut self,
         (start, length): (usize, usize),
@@ -332,8 +338,9 @@ impl Inner {
                     free.err()?
                 }
             };
-            // What came before in each order of these events, and not because the thread that frees has learnt of it in a way
-            // that is too weak, is free to come later in another execution, where it is found out whether it does.
+            // What came before in each order of these events, and not because the thread that frees
+            // has learnt of it in a way that is too weak, is free to come later in another
+            // execution, where it is found out whether it does.
             let comes_before = match &releases {
                 Some(releases) => !self.driver.can_come_later(&race.first, releases),
                 None => self.driver.comes_before(&race.first, thread),
@@ -359,8 +366,9 @@ struct Counted {
 }
 
 impl Inner {
-    /// The owners of a block with these objects in it, which this thread has freed. `None` if nothing has to be compared with
-    /// the free: the counts say that all comes before, or it was done in the execution before.
+    /// The owners of a block with these objects in it, which this thread has freed. `None` if
+    /// nothing has to be compared with the free: the counts say that all comes before, or it was
+    /// done in the execution before.
     fn counted(&mut self, objects: &[ObjectId], thread: ThreadId) -> Option<Counted> {
         let counts = objects.iter().copied();
         let mut counted = Counted {
@@ -380,7 +388,8 @@ impl Inner {
         if let Some(releases) = &counted.releases {
             counted.late = self.driver.late_uses(releases);
         }
-        // Plain memory is watched only if somebody has used some, or if the language may order less than counts do.
+        // Plain memory is watched only if somebody has used some, or if the language may order less
+        // than counts do.
         let is_used = counted.releases.is_some() && objects.len() > counts.len();
         let matters = self.races.is_active()
             || !counted.late.is_empty()
@@ -400,7 +409,8 @@ impl Inner {
     }
 }
 
-/// The value whose references are counted at this address is gone, while there are weak references to it.
+/// The value whose references are counted at this address is gone, while there are weak references
+/// to it.
 pub(crate) fn value_is_gone(address: usize) {
     // Where no model runs, nobody asks who had it.
     let _ = with(|runtime| {

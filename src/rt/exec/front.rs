@@ -1,14 +1,15 @@
 //! Which objects are at hand?
 //!
-//! A step finds its object by address, and mostly it is one that was met not long ago. Each address has a place, and the
-//! object that was met last there is found with one comparison.
+//! A step finds its object by address, and mostly it is one that was met not long ago. Each address
+//! has a place, and the object that was met last there is found with one comparison.
 
 use crate::rt::event::id::ObjectId;
 
 /// How many places there are.
 pub(super) const PLACES: usize = 256;
 
-/// The objects that were met last. Addresses and objects are apart, because then one instruction finds each.
+/// The objects that were met last. Addresses and objects are apart, because then one instruction
+/// finds each.
 pub(super) struct Front {
     addresses: [usize; PLACES],
     objects: [ObjectId; PLACES],
@@ -37,7 +38,8 @@ impl Front {
         (self.addresses[place] == address).then_some(self.objects[place])
     }
 
-    /// The object at this address is at hand from now on, instead of the one that was met at its place before.
+    /// The object at this address is at hand from now on, instead of the one that was met at its
+    /// place before.
     #[inline]
     pub(super) fn put(&mut self, address: usize, object: ObjectId) {
         let place = place(address);

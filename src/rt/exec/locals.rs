@@ -1,9 +1,9 @@
 //! Where do the thread-local variables of modelled threads live, and when are they dropped?
 //!
-//! All modelled threads share one OS thread, so std's thread-locals would be shared too. Each value is
-//! boxed by its shim; here is only which thread has which. A thread's values are dropped at its end,
-//! on its own stack, the latest first as std does; a destructor may make new ones. Those that have no
-//! destructor can be used by all destructors, and are freed after these.
+//! All modelled threads share one OS thread, so std's thread-locals would be shared too. Each value
+//! is boxed by its shim; here is only which thread has which. A thread's values are dropped at its
+//! end, on its own stack, the latest first as std does; a destructor may make new ones. Those that
+//! have no destructor can be used by all destructors, and are freed after these.
 
 use crate::rt::event::id::{ThreadId, lengthen};
 
@@ -24,8 +24,8 @@ pub(crate) enum Local {
 pub(crate) struct Locals {
     /// In the order in which they were made.
     entries: Vec<Entry>,
-    /// By thread which of these it has made last, or [`NONE`]. A program may have thousands of threads, one after the other, and
-    /// nobody is to go through what the others have made.
+    /// By thread which of these it has made last, or [`NONE`]. A program may have thousands of
+    /// threads, one after the other, and nobody is to go through what the others have made.
     latest: Vec<u32>,
     /// How many entries were looked at.
     #[cfg(test)]
@@ -99,8 +99,8 @@ impl Locals {
         });
     }
 
-    /// The latest value of the thread that is still there, one with a destructor if there is one; it is not there from
-    /// now on.
+    /// The latest value of the thread that is still there, one with a destructor if there is one;
+    /// it is not there from now on.
     pub(crate) fn next_to_drop(&mut self, thread: ThreadId) -> Option<(*mut u8, Drop)> {
         let is_there = |entry: &Entry| entry.value.is_some();
         let has_destructor = |entry: &Entry| is_there(entry) && entry.destructor;

@@ -1,18 +1,20 @@
 //! Who says what in the program's own log?
 //!
-//! The only file that names `tracing`. While an exploration runs, a [`Collector`] is the default subscriber
-//! of its OS thread, unless the user has set one. It knows which modelled thread speaks, and keeps a stack of
-//! spans for each: to any other subscriber all modelled threads are one. What it keeps belongs to one
-//! execution and is forgotten when the next one begins.
+//! The only file that names `tracing`. While an exploration runs, a [`Collector`] is the default
+//! subscriber of its OS thread, unless the user has set one. It knows which modelled thread speaks,
+//! and keeps a stack of spans for each: to any other subscriber all modelled threads are one. What
+//! it keeps belongs to one execution and is forgotten when the next one begins.
 //!
-//! While an exploration runs nothing is written down, unless the user wants to see every execution: to put what is said
-//! into words takes as long as all else or longer, and of nearly all executions nobody will ask. It is noted whether
-//! anything was said. Of an execution that fails it is heard when that one is run again. `tracing` is told to
-//! listen in either case: what it is asked to say may be computed with operations, and these are to be the same.
+//! While an exploration runs nothing is written down, unless the user wants to see every execution:
+//! to put what is said into words takes as long as all else or longer, and of nearly all executions
+//! nobody will ask. It is noted whether anything was said. Of an execution that fails it is heard
+//! when that one is run again. `tracing` is told to listen in either case: what it is asked to say
+//! may be computed with operations, and these are to be the same.
 //!
-//! All of it happens aside of the execution: the `Debug` of a value may well load an atomic, and to make an
-//! event of that, the test would be explored otherwise when somebody listens. It could not even switch to
-//! another thread: `tracing` lets nobody speak on an OS thread while it is in the midst of a line.
+//! All of it happens aside of the execution: the `Debug` of a value may well load an atomic, and to
+//! make an event of that, the test would be explored otherwise when somebody listens. It could not
+//! even switch to another thread: `tracing` lets nobody speak on an OS thread while it is in the
+//! midst of a line.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
@@ -39,8 +41,9 @@ const LINES_MAX: usize = 1000;
 /// The log of the execution that runs.
 pub(crate) struct Log(Pooled<Ears>);
 
-/// A log and its collector. If it keeps nothing and shows nothing, the explorations of an OS thread use it one after the
-/// other: `tracing` looks through all that it knows whenever there is a new subscriber.
+/// A log and its collector. If it keeps nothing and shows nothing, the explorations of an OS thread
+/// use it one after the other: `tracing` looks through all that it knows whenever there is a new
+/// subscriber.
 struct Ears {
     log: Arc<Shared>,
     collector: OnceCell<Dispatch>,
@@ -76,8 +79,8 @@ struct Span {
 }
 
 impl Log {
-    /// A log of which everything that this filter lets through is shown at once, and kept; without a filter
-    /// nothing is shown, and everything is kept if `keeps` says so.
+    /// A log of which everything that this filter lets through is shown at once, and kept; without
+    /// a filter nothing is shown, and everything is kept if `keeps` says so.
     pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
         match (filter, keeps) {
             (None, false) => Log(Pooled::default()),
@@ -189,8 +192,8 @@ struct Collector {
 }
 
 impl Collector {
-    /// Does something with what is kept, for the modelled thread that runs. Nothing if there is none, or
-    /// if its execution is over.
+    /// Does something with what is kept, for the modelled thread that runs. Nothing if there is
+    /// none, or if its execution is over.
     fn keep<R>(&self, f: impl FnOnce(&mut Kept, ThreadId) -> R) -> Option<R> {
         self.aside(|runtime| f(&mut self.log.kept(), runtime.current.get()))
     }

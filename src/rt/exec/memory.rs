@@ -1,7 +1,7 @@
 //! Is the memory that a thread uses still there, and may it be used now?
 //!
-//! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
-//! access, and how the execution ends if one of them objects.
+//! The runtime's half of the memory checks: what the heap says of a block, what the detector says
+//! of an access, and how the execution ends if one of them objects.
 
 use super::context::{Inner, Runtime, with_any};
 use crate::rt::coroutine::Fault;
@@ -44,7 +44,8 @@ impl Runtime {
         self.fail(self.bad_memory(Wrong::Operation(operation, site), gone))
     }
 
-    /// Where an address was that is gone, in words that are the same in every execution with the same history.
+    /// Where an address was that is gone, in words that are the same in every execution with the
+    /// same history.
     fn region_of_gone(
         &self,
         ended: &[(ThreadId, (usize, usize))],
@@ -92,8 +93,8 @@ impl Runtime {
         }
     }
 
-    /// Whether an atomic or a cell that is older than the execution leads to a block of it. Such a block is not
-    /// leaked where that keeps its value.
+    /// Whether an atomic or a cell that is older than the execution leads to a block of it. Such a
+    /// block is not leaked where that keeps its value.
     pub(super) fn leads_somewhere(&self) -> bool {
         !self.heap.is_empty() && self.leads_to_a_block()
     }
@@ -147,8 +148,8 @@ impl Runtime {
         }
     }
 
-    /// [`Runtime::locate`] for what is the model's own and is not gone: in a live block of this execution, or on the stack of a
-    /// thread.
+    /// [`Runtime::locate`] for what is the model's own and is not gone: in a live block of this
+    /// execution, or on the stack of a thread.
     #[inline]
     pub(super) fn locate_own(
         &self,
@@ -235,8 +236,8 @@ impl Runtime {
         self.begin_access_to(cell, (None, region), effect, site)
     }
 
-    /// Begins an access to memory that is there, maybe that of an object. Where it is has to be said if the cell
-    /// is not known.
+    /// Begins an access to memory that is there, maybe that of an object. Where it is has to be
+    /// said if the cell is not known.
     pub(super) fn begin_access_to(
         &self,
         cell: (usize, usize),
@@ -275,8 +276,9 @@ impl Runtime {
 }
 
 impl Inner {
-    /// What is in memory that a thread is about to write to belongs to what it sees in a loop that changes things and changes them
-    /// back. Where it leads to much, or to the stack of a thread, nothing is known of it.
+    /// What is in memory that a thread is about to write to belongs to what it sees in a loop that
+    /// changes things and changes them back. Where it leads to much, or to the stack of a thread,
+    /// nothing is known of it.
     #[inline]
     fn note_contents(&mut self, heap: &heap::Heap, access: Access, (start, size): (usize, usize)) {
         if access.effect == Effect::Write
@@ -323,8 +325,8 @@ fn region(block: Block, offset: usize) -> Region {
     }
 }
 
-/// The pointer that an operation has put into the memory behind a shim, or was to put there: what a failed
-/// compare-exchange has offered is the model's, too, and its thread has to free it.
+/// The pointer that an operation has put into the memory behind a shim, or was to put there: what a
+/// failed compare-exchange has offered is the model's, too, and its thread has to free it.
 #[inline(always)]
 pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
     let word = match *kind {
@@ -346,8 +348,8 @@ pub(super) fn may_be_pointer(kind: ObjectKind, word: u64) -> bool {
     rarely!(word >= ADDRESS_MIN) && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
 }
 
-/// [`contents::of_reach`] of this memory in the execution that runs here; `None` also if the thread that runs here, if
-/// any, is not in a loop, so that the answer is not needed.
+/// [`contents::of_reach`] of this memory in the execution that runs here; `None` also if the thread
+/// that runs here, if any, is not in a loop, so that the answer is not needed.
 ///
 /// # Safety
 ///

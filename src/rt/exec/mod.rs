@@ -1,7 +1,8 @@
 //! How does a closure become an exploration?
 //!
-//! [`run`] plays one closure through all executions that an explorer asks for: every modelled thread
-//! is a [`coroutine`](crate::rt::coroutine), and a shim's operation is announced through [`announce`].
+//! [`run`] plays one closure through all executions that an explorer asks for: every modelled
+//! thread is a [`coroutine`](crate::rt::coroutine), and a shim's operation is announced through
+//! [`announce`].
 
 pub(crate) mod accesses;
 pub(crate) mod announce;

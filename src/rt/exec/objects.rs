@@ -1,18 +1,18 @@
 //! Which object is at this address?
 //!
 //! A shim has nothing of its own but the value it would have in std, so that `new` is a `const fn`,
-//! sizes and alignments are std's and zeroed memory is a valid atomic. The object behind it is found
-//! by its address, once per operation, in a table; the address becomes a name (a [`Place`]) only the
-//! first time in an execution. In front of the table are the objects that were met last, because most
-//! operations are on one of few. An execution nearly always has its objects where the one before had
-//! them, so what is not valid any more stays in the table to be recognised: whether an address is still the
-//! same place is asked more cheaply than what place it is.
+//! sizes and alignments are std's and zeroed memory is a valid atomic. The object behind it is
+//! found by its address, once per operation, in a table; the address becomes a name (a [`Place`])
+//! only the first time in an execution. In front of the table are the objects that were met last,
+//! because most operations are on one of few. An execution nearly always has its objects where the
+//! one before had them, so what is not valid any more stays in the table to be recognised: whether
+//! an address is still the same place is asked more cheaply than what place it is.
 //!
 //! Memory is the truth. If the value there is not the one the machine remembers, somebody wrote it
-//! through `&mut`, or a new object was made in the same place: the next *generation* begins, and the
-//! machine starts from what it found. `&mut` excludes every other thread, so nobody can be in the
-//! middle of an operation. An object that is replaced by one of the same value may as well be the
-//! same one: all accesses to the two are ordered by the program.
+//! through `&mut`, or a new object was made in the same place: the next *generation* begins, and
+//! the machine starts from what it found. `&mut` excludes every other thread, so nobody can be in
+//! the middle of an operation. An object that is replaced by one of the same value may as well be
+//! the same one: all accesses to the two are ordered by the program.
 
 use std::ops::Range;
 
@@ -37,14 +37,16 @@ pub(crate) struct Table {
     numbers: FxHashMap<usize, u32>,
     /// Valid entries that were met last.
     front: Front,
-    /// The number of the entry that was looked up last for each place of an address, in this execution or before.
+    /// The number of the entry that was looked up last for each place of an address, in this
+    /// execution or before.
     latest: [u32; PLACES],
     /// The number of this execution, from 1.
     execution: u64,
-    /// The entries that were valid in this execution. Those that are are linked by their [`line`](fn@line)s.
+    /// The entries that were valid in this execution. Those that are are linked by their
+    /// [`line`](fn@line)s.
     met: Vec<Met>,
-    /// For each line of memory whether there are valid entries in those with the same remainder, and if so, which of the
-    /// entries that were met is the last of them.
+    /// For each line of memory whether there are valid entries in those with the same remainder,
+    /// and if so, which of the entries that were met is the last of them.
     lines: [u64; LINES / 64],
     heads: [u32; LINES],
     /// The scratch of [`Table::find_inside`].
@@ -109,8 +111,8 @@ impl Default for Table {
 
 impl Empty for Table {
     fn empty(&mut self) {
-        // Nothing is in front of the table any more, and no line has anything. So what else is known of lines and places, which
-        // is compared before it is believed, may stay.
+        // Nothing is in front of the table any more, and no line has anything. So what else is
+        // known of lines and places, which is compared before it is believed, may stay.
         self.forget_all();
         let Table {
             entries,
@@ -150,7 +152,8 @@ fn has(lines: &[u64; LINES / 64], line: usize) -> bool {
     lines[line / 64] >> (line % 64) & 1 == 1
 }
 
-/// Calls `each` for those of the lines in which there is something of the block, and maybe for others.
+/// Calls `each` for those of the lines in which there is something of the block, and maybe for
+/// others.
 fn lines_of(lines: &[u64; LINES / 64], block: &Range<usize>, mut each: impl FnMut(usize)) {
     let touched = block.start / LINE..block.end.div_ceil(LINE);
     if touched.len() < LINES {
@@ -168,15 +171,16 @@ fn lines_of(lines: &[u64; LINES / 64], block: &Range<usize>, mut each: impl FnMu
 }
 
 impl Table {
-    /// The object that was met last at this address, if it is one of those in front of the table. What its
-    /// memory holds is still to be compared.
+    /// The object that was met last at this address, if it is one of those in front of the table.
+    /// What its memory holds is still to be compared.
     #[inline(always)]
     pub(crate) fn at_hand(&self, address: usize) -> Option<ObjectId> {
         self.front.find(address)
     }
 
-    /// The object behind a shim whose address this execution has not met yet, if `is_still` says that it is certainly
-    /// in the region that it was in before. Only what was looked up last is asked for.
+    /// The object behind a shim whose address this execution has not met yet, if `is_still` says
+    /// that it is certainly in the region that it was in before. Only what was looked up last is
+    /// asked for.
     #[inline(always)]
     pub(crate) fn meet_again(
         &mut self,
@@ -202,8 +206,8 @@ impl Table {
         Some(object)
     }
 
-    /// Whether an earlier execution had an object at this address that was older than it. Only what was looked up last is
-    /// asked for.
+    /// Whether an earlier execution had an object at this address that was older than it. Only what
+    /// was looked up last is asked for.
     #[inline(always)]
     pub(crate) fn was_elsewhere(&self, address: usize) -> bool {
         let latest = self.entries.get(self.latest[place(address)] as usize);
@@ -212,8 +216,8 @@ impl Table {
         })
     }
 
-    /// The object behind a shim. If this execution has not met its address yet, `locate` gives the region; if it gives none,
-    /// nothing was done.
+    /// The object behind a shim. If this execution has not met its address yet, `locate` gives the
+    /// region; if it gives none, nothing was done.
     #[inline]
     pub(crate) fn object<E>(
         &mut self,
@@ -251,7 +255,8 @@ impl Table {
         entry.object
     }
 
-    /// Notes a shim that is older than the execution, unless it was made in it; gives what it holds.
+    /// Notes a shim that is older than the execution, unless it was made in it; gives what it
+    /// holds.
     #[inline(never)]
     fn note_older(&mut self, target: &Target) -> u64 {
         let Target {
@@ -261,8 +266,8 @@ impl Table {
         } = *target;
         let made = |range: &Range<usize>| range.contains(&address);
         if !self.made.iter().any(made) {
-            // Another exploration may have been in the middle of an execution until now, or somebody outside in that of an
-            // operation.
+            // Another exploration may have been in the middle of an execution until now, or
+            // somebody outside in that of an operation.
             let just_now = self.turn.take(address);
             memory = self.turn.at_rest((address, kind), memory, just_now);
             self.older.note(address, kind, memory);
@@ -347,7 +352,8 @@ impl Table {
         self.valid(*self.numbers.get(&address)?)
     }
 
-    /// The object that was met last at this address, in this execution or an earlier one; it may be gone.
+    /// The object that was met last at this address, in this execution or an earlier one; it may be
+    /// gone.
     pub(crate) fn last_at(&self, address: usize) -> Option<ObjectId> {
         let number = *self.numbers.get(&address)?;
         Some(self.entries[number as usize].object)
@@ -393,7 +399,8 @@ impl Table {
         })
     }
 
-    /// The words that are now in other memory that is older than the execution, as in a cell or behind a lock.
+    /// The words that are now in other memory that is older than the execution, as in a cell or
+    /// behind a lock.
     pub(crate) fn words_elsewhere(&self) -> impl Iterator<Item = usize> {
         self.older.words()
     }
@@ -445,8 +452,8 @@ impl Table {
         self.older.keep(memory);
     }
 
-    /// Keeps the bytes of plain memory that is older than the execution, if they can be put back: what
-    /// owns something can only be if it is still what the compiler put there.
+    /// Keeps the bytes of plain memory that is older than the execution, if they can be put back:
+    /// what owns something can only be if it is still what the compiler put there.
     pub(crate) fn keep_foreign(&mut self, memory: Memory) {
         let made = |range: &Range<usize>| range.contains(&memory.start.addr());
         if self.made.iter().any(made) || self.keeps(memory.start) {
@@ -470,7 +477,8 @@ impl Table {
         self.older.keeps(start)
     }
 
-    /// Forgets the objects of the execution, which has ended. What is older than it is still to be put back.
+    /// Forgets the objects of the execution, which has ended. What is older than it is still to be
+    /// put back.
     pub(crate) fn forget_all(&mut self) {
         // Those of the objects in front of the table are among them.
         for Met { number, .. } in self.met.drain(..) {

@@ -1,9 +1,9 @@
 //! Who panicked, where, and what must not be printed twice?
 //!
-//! A panic hook ([`hook`](crate::rt::process::panic_hook)) asks whether this OS thread is running the code of a
-//! modelled thread; then it keeps the message for the report and prints nothing, unless the panic ends
-//! the process ([`Fatal`]): then there will be no report, and what there is to tell is told at once. Any
-//! other panic goes to the hook that was there before.
+//! A panic hook ([`hook`](crate::rt::process::panic_hook)) asks whether this OS thread is running
+//! the code of a modelled thread; then it keeps the message for the report and prints nothing,
+//! unless the panic ends the process ([`Fatal`]): then there will be no report, and what there is
+//! to tell is told at once. Any other panic goes to the hook that was there before.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
@@ -54,9 +54,9 @@ fn told(info: &PanicHookInfo<'_>, thread: ThreadId, after: usize) -> Panic {
     }
 }
 
-/// A panic has begun. If that is in the code of a modelled thread, keeps what is said of it, by which thread it is and
-/// after how many events, and answers true. If it ends the process, tells what there is to tell and answers false, so
-/// that it is printed as well.
+/// A panic has begun. If that is in the code of a modelled thread, keeps what is said of it, by
+/// which thread it is and after how many events, and answers true. If it ends the process, tells
+/// what there is to tell and answers false, so that it is printed as well.
 fn keep(
     panic: impl FnOnce(ThreadId, usize) -> Panic,
     can_unwind: impl FnOnce() -> Option<bool>,
@@ -84,8 +84,9 @@ fn keep(
     kept == Some(true)
 }
 
-/// Whether a panic unwinds, as far as that is known. The method that tells is not stable, but what is printed for
-/// debugging has it, and has nothing else that a program could write these words into.
+/// Whether a panic unwinds, as far as that is known. The method that tells is not stable, but what
+/// is printed for debugging has it, and has nothing else that a program could write these words
+/// into.
 fn can_unwind(info: &PanicHookInfo<'_>) -> Option<bool> {
     let text = format!("{info:?}");
     let says = |said| text.contains(said);
@@ -140,7 +141,8 @@ impl Fatal {
         matches!(self, Exit | Abort | Instruction | Allocator(_))
     }
 
-    /// What ends the process. Where every panic aborts, one that could unwind looks like a call of the program's.
+    /// What ends the process. Where every panic aborts, one that could unwind looks like a call of
+    /// the program's.
     fn what(self, every_panic_aborts: bool) -> &'static str {
         match self {
             Fatal::Cleanup => "a destructor has panicked while its thread unwound, which",
@@ -161,8 +163,8 @@ impl Fatal {
         }
     }
 
-    /// Why a panic with this message ends the process; `None` if it does not. Where nobody knows whether it unwinds,
-    /// the message decides.
+    /// Why a panic with this message ends the process; `None` if it does not. Where nobody knows
+    /// whether it unwinds, the message decides.
     fn of(message: &str, can_unwind: Option<bool>) -> Option<Fatal> {
         let said = FATAL.iter().find(|(said, _)| message.starts_with(said));
         let said = said.map(|(_, fatal)| *fatal);
@@ -197,8 +199,8 @@ impl Runtime {
         self.second.set(None);
     }
 
-    /// The last panic has been caught, and those that were there when it began are over, too: none of them is the end of the
-    /// execution.
+    /// The last panic has been caught, and those that were there when it began are over, too: none
+    /// of them is the end of the execution.
     #[cold]
     pub(super) fn caught(&self) {
         self.pulse.forget();
@@ -272,7 +274,8 @@ impl Runtime {
         })));
     }
 
-    /// On which stack a panic begins, where the environment asks for that as it does of std (`RUST_BACKTRACE`).
+    /// On which stack a panic begins, where the environment asks for that as it does of std
+    /// (`RUST_BACKTRACE`).
     fn note_where(&self) -> Option<Box<Backtrace>> {
         // What this allocates is not the program's.
         let recorded = self.heap.record(false);
@@ -292,8 +295,8 @@ impl Runtime {
         }
     }
 
-    /// Tells what there is to tell before the process ends, for this reason. A panic that ends it does so by `abort`, so
-    /// only the first reason counts.
+    /// Tells what there is to tell before the process ends, for this reason. A panic that ends it
+    /// does so by `abort`, so only the first reason counts.
     pub(super) fn last_words(&self, fatal: Fatal) {
         static TOLD: AtomicBool = AtomicBool::new(false);
         if TOLD.swap(true, Relaxed) {
@@ -353,7 +356,8 @@ impl Runtime {
             let (thread, events) = match (self.failed.get(), self.failing.get()) {
                 (Some((_, thread, events)), _) => (thread, events),
                 (None, Some((thread, events))) => (Some(thread), events.min(executed)),
-                // The panic of a thread may not have been a failure (`catch_panics`), but is one now.
+                // The panic of a thread may not have been a failure (`catch_panics`), but is one
+                // now.
                 (None, None) if !self.stopping.get() => (Some(me), executed),
                 (None, None) => (None, executed),
             };
@@ -366,15 +370,16 @@ impl Runtime {
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let say = |text: &str| std::io::stderr().write_all(text.as_bytes());
         let _ = say(&text);
-        // Only then, and on the stack that is left: should there be no room for it, the rest has been said.
+        // Only then, and on the stack that is left: should there be no room for it, the rest has
+        // been said.
         let report = self.report_unshown().or_else(|| self.pulse.report());
         if let Some(report) = report {
             let _ = say(&format!("\n{report}\n\n"));
         }
     }
 
-    /// Whether the last panic of this thread has no place in the program, as where std checks what an unsafe function asks
-    /// of its caller.
+    /// Whether the last panic of this thread has no place in the program, as where std checks what
+    /// an unsafe function asks of its caller.
     fn panics_elsewhere(&self, thread: ThreadId) -> bool {
         let panics = self.panics.borrow();
         let last = panics.iter().rev().find(|panic| panic.thread == thread);
@@ -394,8 +399,8 @@ fn found(text: &str) -> String {
     }
 }
 
-/// When a thread did something that is no event: behind what, as far as is known. Where in the program it was, nothing tells
-/// but the stack.
+/// When a thread did something that is no event: behind what, as far as is known. Where in the
+/// program it was, nothing tells but the stack.
 fn last_seen(events: &[Event], thread: ThreadId) -> String {
     let told = |at: usize| {
         let site = events[at].site;
@@ -466,8 +471,9 @@ mod tests {
 }
 
 impl Runtime {
-    /// The execution has failed, or will have if nothing catches the panic, after so many events. What comes before the failure is
-    /// shown is code of the program's, which may never come back: then the watchdog tells of it.
+    /// The execution has failed, or will have if nothing catches the panic, after so many events.
+    /// What comes before the failure is shown is code of the program's, which may never come back:
+    /// then the watchdog tells of it.
     #[cold]
     pub(super) fn make_known(
         &self,
@@ -497,8 +503,8 @@ impl Runtime {
         self.heap.record(recorded);
     }
 
-    /// The report of the failure whose execution is being unwound, of which nothing is explored any more. None if it is not, or if
-    /// something is in use that the report would be made of.
+    /// The report of the failure whose execution is being unwound, of which nothing is explored any
+    /// more. None if it is not, or if something is in use that the report would be made of.
     pub(super) fn report_unshown(&self) -> Option<String> {
         let mut inner = self.inner.try_borrow_mut().ok()?;
         let AtEnd {
@@ -509,7 +515,8 @@ impl Runtime {
         } = *self.at_end.try_borrow_mut().ok()?.take()?;
         let (_, _, events) = self.failed.get()?;
         let Inner { driver, names, .. } = &mut *inner;
-        // While the other threads run out there are more, and behind a panic there may be. They are not the failure.
+        // While the other threads run out there are more, and behind a panic there may be. They are
+        // not the failure.
         let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
         driver.hide_suffix(events);

@@ -1,7 +1,8 @@
 //! What does a runtime leave to that of the next exploration?
 //!
-//! All of its memory, and nothing else. It has some 6 KB in itself, which would be copied in and out if each exploration made
-//! its own. So a driver sits in its runtime from the beginning, before anything runs, and still when all has been explored.
+//! All of its memory, and nothing else. It has some 6 KB in itself, which would be copied in and
+//! out if each exploration made its own. So a driver sits in its runtime from the beginning, before
+//! anything runs, and still when all has been explored.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -42,7 +43,8 @@ impl PooledDriver {
         pooled
     }
 
-    /// The runtime of an exploration that begins, which has nothing of an earlier one but the driver.
+    /// The runtime of an exploration that begins, which has nothing of an earlier one but the
+    /// driver.
     pub(super) fn begin(&mut self, settings: &Settings) -> &Runtime {
         let runtime = &mut **self.0;
         let inner = runtime.inner.get_mut();
@@ -86,7 +88,8 @@ impl Deref for PooledDriver {
     #[inline]
     fn deref(&self) -> &Driver {
         let inner = self.0.inner.as_ptr();
-        // SAFETY: whoever could change what is in the cell has the runtime from `begin`, which borrows this exclusively.
+        // SAFETY: whoever could change what is in the cell has the runtime from `begin`, which
+        // borrows this exclusively.
         unsafe { &(*inner).driver }
     }
 }
@@ -172,15 +175,16 @@ impl Runtime {
 
     #[cold]
     fn watch(&self, patience: Duration) -> Watchdog {
-        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
+        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this
+        // one may not.
         let say = |text: String| {
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         };
         Watchdog::watch(self.pulse.clone(), patience, say)
     }
 
-    /// Forgets all of the exploration but the driver. The functions here list all that a runtime has, so that nothing is
-    /// forgotten to be forgotten.
+    /// Forgets all of the exploration but the driver. The functions here list all that a runtime
+    /// has, so that nothing is forgotten to be forgotten.
     fn leave(&mut self) {
         let Runtime {
             locals,

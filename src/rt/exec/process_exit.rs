@@ -1,13 +1,15 @@
 //! What is told where the program ends the process in the middle of an execution?
 //!
-//! By `exit`, or by `abort` as where a count of references overflows. No report comes any more, and under a test harness not
-//! even the name of the test. So the schedule is told at once, as where a panic ends the process
-//! ([`panics`](crate::rt::exec::panics)). An illegal instruction is how the compiler aborts.
+//! By `exit`, or by `abort` as where a count of references overflows. No report comes any more, and
+//! under a test harness not even the name of the test. So the schedule is told at once, as where a
+//! panic ends the process ([`panics`](crate::rt::exec::panics)). An illegal instruction is how the
+//! compiler aborts.
 //!
-//! The allocator aborts, too, or comes to a fault, where it is handed a pointer that it has never handed out, or finds its lists
-//! overwritten.
+//! The allocator aborts, too, or comes to a fault, where it is handed a pointer that it has never
+//! handed out, or finds its lists overwritten.
 //!
-//! Nothing is prevented: the process ends as it would have, with what else the program has asked for at its end.
+//! Nothing is prevented: the process ends as it would have, with what else the program has asked
+//! for at its end.
 
 #[cfg(unix)]
 pub(crate) use unix::{install, sees_aborts, tell_of_allocator};
@@ -46,7 +48,8 @@ mod unix {
         // SAFETY: the function may be called at the end of the process, whatever thread ends it.
         unsafe { libc::atexit(exits) };
         for ((signal, _), before) in SIGNALS.into_iter().zip(&BEFORE) {
-            // SAFETY: all zeroes are a value of this type, and the handler has the signature of one without `SA_SIGINFO`.
+            // SAFETY: all zeroes are a value of this type, and the handler has the signature of one
+            // without `SA_SIGINFO`.
             unsafe {
                 let mut found = MaybeUninit::<sigaction>::zeroed();
                 let mut action = MaybeUninit::<sigaction>::zeroed().assume_init();
@@ -58,11 +61,12 @@ mod unix {
         }
     }
 
-    /// Whether an abort comes to the handler here, and the rest of the process is such that it can be left: elsewhere the system
-    /// holds back other signals meanwhile.
+    /// Whether an abort comes to the handler here, and the rest of the process is such that it can
+    /// be left: elsewhere the system holds back other signals meanwhile.
     pub(crate) fn sees_aborts() -> bool {
         let mut found = MaybeUninit::<sigaction>::zeroed();
-        // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a value of it.
+        // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a value of
+        // it.
         let found = unsafe {
             sigaction(SIGABRT, ptr::null(), found.as_mut_ptr());
             found.assume_init()
@@ -92,8 +96,8 @@ mod unix {
             }
         }
         let before = known.and_then(|known| BEFORE[known].get());
-        // SAFETY: it is done what was done before: the signal is held back until this handler returns, and comes again
-        // then.
+        // SAFETY: it is done what was done before: the signal is held back until this handler
+        // returns, and comes again then.
         unsafe {
             match before {
                 Some(before) => sigaction(signal, before, ptr::null_mut()),
@@ -103,8 +107,8 @@ mod unix {
         }
     }
 
-    /// Tells of the execution in which this OS thread is, if the code of one of its threads runs and has asked the allocator
-    /// behind the tracking one for what has made it fail.
+    /// Tells of the execution in which this OS thread is, if the code of one of its threads runs
+    /// and has asked the allocator behind the tracking one for what has made it fail.
     pub(crate) fn tell_of_allocator(asked: Asked) {
         // Elsewhere it may be in order: a program may see to faults itself, and go on.
         let runs = with_any(|runtime| runtime.running.get()) == Some(true);
@@ -113,7 +117,8 @@ mod unix {
         }
     }
 
-    /// Whether this handler runs on the stack that a thread has for signals, because another handler there has aborted.
+    /// Whether this handler runs on the stack that a thread has for signals, because another
+    /// handler there has aborted.
     fn is_on_small_stack() -> bool {
         let mut stack = MaybeUninit::<stack_t>::zeroed();
         // SAFETY: it only writes down what there is; all zeroes are a value of this type.

@@ -1,7 +1,8 @@
 //! What of an execution must no other one see?
 //!
-//! What it does to memory that is older than it, as statics are: when it has ended, that holds again what it held before. This is
-//! so, too, of what destructors do while the execution is torn down, when their operations are no events any more.
+//! What it does to memory that is older than it, as statics are: when it has ended, that holds
+//! again what it held before. This is so, too, of what destructors do while the execution is torn
+//! down, when their operations are no events any more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -15,8 +16,8 @@ use crate::rt::statics::external_state::Older;
 /// How often what is put back may drop something that uses what was put back before.
 const ROUNDS: usize = 100;
 
-/// [`with`] for what has to be put back when the execution has ended: also while it is torn down, because what
-/// destructors do then is to be seen by no other execution.
+/// [`with`] for what has to be put back when the execution has ended: also while it is torn down,
+/// because what destructors do then is to be seen by no other execution.
 #[cold]
 #[inline(never)]
 pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option<R> {
@@ -126,7 +127,8 @@ fn put_back_older(runtime: &Runtime, mut older: Older) {
             runtime.heap.drain_freed(|start, length| {
                 older.forget(start..start + length);
             });
-            // A destructor may have changed what is not put back yet, and was changed by the execution, too.
+            // A destructor may have changed what is not put back yet, and was changed by the
+            // execution, too.
             let met = &mut runtime.inner.borrow_mut().table.older;
             if !met.is_empty() {
                 met.leave_to(&older, in_progress);

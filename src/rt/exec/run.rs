@@ -73,8 +73,8 @@ impl Found {
         self.log = said;
     }
 
-    /// What the panic says with which it ended, if that is text. Of what is raised again no hook is told, but it is kept, if
-    /// its thread has come to its end.
+    /// What the panic says with which it ended, if that is text. Of what is raised again no hook is
+    /// told, but it is kept, if its thread has come to its end.
     pub(crate) fn said(&self) -> Option<&str> {
         let kept = || raised::text(self.payload.as_deref()?);
         let told = self.message.as_ref().map(|message| message.text.as_str());
@@ -125,7 +125,8 @@ pub(crate) struct Between<'a> {
     pub(crate) names: &'a [(ThreadId, String)],
     /// The operations of it that stand nowhere in the program, if they were asked for.
     pub(crate) callers: &'a [Call],
-    /// Rounds of the loops without a hint that have waited since the exploration began, or was gone on with.
+    /// Rounds of the loops without a hint that have waited since the exploration began, or was gone
+    /// on with.
     pub(crate) rounds: &'a [Round],
     /// Whether plain memory was used that is watched for races, which is no event.
     pub(crate) uses_cells: bool,
@@ -139,7 +140,8 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
     Pool::new(bytes, &thread_op::ENDS)
 }
 
-/// Installs what a process has once: the handlers of signals and of the end of the process, and those of `generator`.
+/// Installs what a process has once: the handlers of signals and of the end of the process, and
+/// those of `generator`.
 pub(crate) fn prepare() {
     coroutine::prepare(|install_generator| {
         faults::install(install_generator);
@@ -148,8 +150,9 @@ pub(crate) fn prepare() {
     });
 }
 
-/// [`explore`] where there are few executions. What runs them is the most of the code of this crate that is put in line, and
-/// whoever explores has a copy of it, which takes as long to compile as many a module; here all share one.
+/// [`explore`] where there are few executions. What runs them is the most of the code of this crate
+/// that is put in line, and whoever explores has a copy of it, which takes as long to compile as
+/// many a module; here all share one.
 #[inline(never)]
 pub(crate) fn explore_a_few(
     main: &dyn Work,
@@ -161,8 +164,8 @@ pub(crate) fn explore_a_few(
     explore(main, driver, pool, settings, go_on)
 }
 
-/// Explores the executions of `main` that the driver's explorer asks for, until one fails or `go_on`
-/// says no.
+/// Explores the executions of `main` that the driver's explorer asks for, until one fails or
+/// `go_on` says no.
 pub(crate) fn explore(
     main: &dyn Work,
     mut driver: PooledDriver,
@@ -251,7 +254,8 @@ fn fails(
             let end = execute(runtime, &mut stacks, main, &mut payload);
             after(runtime, &mut stacks, end, payload, (must_free, statics))
         });
-        // A stack that was lost while it unwound is still counted, and whatever asks who unwinds would be told so.
+        // A stack that was lost while it unwound is still counted, and whatever asks who unwinds
+        // would be told so.
         while !was_panicking && rarely!(std::thread::panicking()) && coroutine::forget_panic() {}
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(ended.end) {
@@ -299,8 +303,8 @@ fn execute(
         inner.resting.clear();
         stacks.rested();
         inner.asked.clear();
-        // SAFETY: the closure is borrowed until the exploration ends. A thread that has not ended by then has a stack that is
-        // lost, and does not run again.
+        // SAFETY: the closure is borrowed until the exploration ends. A thread that has not ended
+        // by then has a stack that is lost, and does not run again.
         inner.put_body(ThreadId::MAIN, unsafe { main.body() });
         let next = inner.next();
         runtime.take(&mut inner, next);
@@ -400,7 +404,8 @@ fn go_further(
     go_on(runtime, stacks, panicked)
 }
 
-/// The thread that goes on, for which everything but its stack is ready; how the execution has ended if none does.
+/// The thread that goes on, for which everything but its stack is ready; how the execution has
+/// ended if none does.
 #[inline]
 fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
     // Whoever notes an end notes nobody who goes on.

@@ -1,14 +1,16 @@
 //! Does a thread keep count of its rounds?
 //!
-//! Whether a loop that waits gives up by itself is seen by letting its thread go round alone. After how many rounds is it known
-//! that it does not? Not before it is back in a state in which it was before. What an execution has to count in is the stacks,
-//! the registers and the blocks of the heap: if all of them are the same at a hint as a round before, the thread goes round for
-//! ever. If they are not, it may be counting, and goes round many more times.
+//! Whether a loop that waits gives up by itself is seen by letting its thread go round alone. After
+//! how many rounds is it known that it does not? Not before it is back in a state in which it was
+//! before. What an execution has to count in is the stacks, the registers and the blocks of the
+//! heap: if all of them are the same at a hint as a round before, the thread goes round for ever.
+//! If they are not, it may be counting, and goes round many more times.
 //!
-//! They are looked at where the hint stands, because further down there is on the stack what the runtime does, too: at the first
-//! few hints of an exploration, so that mostly no thread has to go round alone, and in two rounds of one that does. Where the
-//! heap is not known, or is large, that goes round some more times if the rest is the same. Out of sight is what is older than
-//! the execution, as a static is.
+//! They are looked at where the hint stands, because further down there is on the stack what the
+//! runtime does, too: at the first few hints of an exploration, so that mostly no thread has to go
+//! round alone, and in two rounds of one that does. Where the heap is not known, or is large, that
+//! goes round some more times if the rest is the same. Out of sight is what is older than the
+//! execution, as a static is.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
@@ -26,7 +28,8 @@ use crate::rt::heap;
 struct Looks {
     /// At which of those that are to come, counted from one; at none if this is zero.
     next: u32,
-    /// At how many, to see whether a loop goes round for ever that waits for the first time; none if a thread goes round alone.
+    /// At how many, to see whether a loop goes round for ever that waits for the first time; none
+    /// if a thread goes round alone.
     first: Option<u32>,
 }
 
@@ -35,8 +38,8 @@ thread_local! {
     static FIRST: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// At so many hints it is looked whether the loop goes round for ever. Mostly one waits for the first time by then; of one that
-/// does not it is seen when its thread goes round alone.
+/// At so many hints it is looked whether the loop goes round for ever. Mostly one waits for the
+/// first time by then; of one that does not it is seen when its thread goes round alone.
 const FIRST_LOOKS: u32 = 4;
 
 /// Hints are looked at on this OS thread as long as this is kept, and then as they were before.
@@ -74,7 +77,8 @@ impl Drop for StateCapture {
     }
 }
 
-/// A thread comes to a hint. To be called where nothing has been done yet that differs from one round to the next.
+/// A thread comes to a hint. To be called where nothing has been done yet that differs from one
+/// round to the next.
 #[inline]
 pub(crate) fn at_hint() {
     let next = NEXT.get();
@@ -86,10 +90,12 @@ pub(crate) fn at_hint() {
     }
 }
 
-/// The end of the stack, and the registers that a function leaves as they were. On other processors nothing is looked at.
+/// The end of the stack, and the registers that a function leaves as they were. On other processors
+/// nothing is looked at.
 type Registers = [usize; if cfg!(target_arch = "aarch64") { 12 } else { 7 }];
 
-/// It does nothing else, so that there is nothing in its frame but these registers and those that it has put there itself.
+/// It does nothing else, so that there is nothing in its frame but these registers and those that
+/// it has put there itself.
 #[cold]
 #[inline(never)]
 fn look() {
@@ -142,8 +148,8 @@ fn write_down(registers: &mut Registers) {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn write_down(_: &mut Registers) {}
 
-/// Of the stack of another thread, what may have been handed to the one that runs: the frames of the test's own code lie at
-/// the top.
+/// Of the stack of another thread, what may have been handed to the one that runs: the frames of
+/// the test's own code lie at the top.
 const OTHERS_BYTES: usize = 4 * 1024;
 
 /// The most bytes and blocks of the heap that are compared.
@@ -151,8 +157,8 @@ const HEAP_BYTES: usize = 64 * 1024;
 const HEAP_BLOCKS: usize = 1024;
 
 impl Runtime {
-    /// Has what the execution has to count in compared with what that was a round before, if it is to be known whether the
-    /// thread that runs counts.
+    /// Has what the execution has to count in compared with what that was a round before, if it is
+    /// to be known whether the thread that runs counts.
     #[inline(never)]
     fn compare_state(&self, registers: &Registers) {
         // A hint in the middle of the runtime is none of the loop's.
@@ -176,7 +182,8 @@ impl Runtime {
         let left = further.rounds_to_compare();
         NEXT.set(match left {
             0 => 0,
-            // In a cycle of hints it is looked at each of them, and the last look in each of the two rounds counts.
+            // In a cycle of hints it is looked at each of them, and the last look in each of the
+            // two rounds counts.
             1 | 2 => 1,
             more => more - 2,
         });
@@ -189,9 +196,10 @@ impl Runtime {
 
     /// The thread that runs may wait for the first time; it is looked at so many hints more.
     ///
-    /// If it waits, it has found in its last round what it had found before. It does not matter what others did meanwhile: in
-    /// the next round it finds that again, and then comes to this state again, or it finds a change, which ends its wait. The
-    /// state before may be one of another execution. But at its first hint nobody waits.
+    /// If it waits, it has found in its last round what it had found before. It does not matter
+    /// what others did meanwhile: in the next round it finds that again, and then comes to this
+    /// state again, or it finds a change, which ends its wait. The state before may be one of
+    /// another execution. But at its first hint nobody waits.
     fn compare_first(&self, inner: &mut Inner, registers: &Registers, left: u32) {
         let machine = &mut inner.driver.machine;
         let Some(left) = left.checked_sub(1) else {
@@ -204,7 +212,8 @@ impl Runtime {
         self.at_last_hint.replace(state);
     }
 
-    /// What the execution has to count in, as far as that is seen; and whether that is all. `None` if nothing is seen.
+    /// What the execution has to count in, as far as that is seen; and whether that is all. `None`
+    /// if nothing is seen.
     fn state(
         &self,
         stacks: &[Option<(usize, usize)>],
@@ -227,14 +236,14 @@ impl Runtime {
             }
         }
         let is_all = heap::installed() && self.heap.list_within(&mut all, HEAP_BLOCKS, HEAP_BYTES);
-        // SAFETY: the registers are there, stacks of threads that have not ended are, and so are blocks that the allocator has
-        // handed out and has not got back. Nobody else runs.
+        // SAFETY: the registers are there, stacks of threads that have not ended are, and so are
+        // blocks that the allocator has handed out and has not got back. Nobody else runs.
         Some((unsafe { copied(&all) }, is_all))
     }
 }
 
-/// The bytes at these addresses, each with a number of bytes, as a debugger would read them: they are the program's, and some
-/// may never have been written.
+/// The bytes at these addresses, each with a number of bytes, as a debugger would read them: they
+/// are the program's, and some may never have been written.
 ///
 /// # Safety
 ///
@@ -245,8 +254,9 @@ unsafe fn copied(all: &[(usize, usize)]) -> Vec<u8> {
     for &(start, size) in black_box(all) {
         let from = ptr::with_exposed_provenance::<u8>(start);
         let to: &mut [MaybeUninit<u8>] = &mut bytes.spare_capacity_mut()[..size];
-        // SAFETY: the caller says that they can be read, and there is room for so many. They are copied as they are; where they
-        // come from the compiler does not see, so to it they are some bytes.
+        // SAFETY: the caller says that they can be read, and there is room for so many. They are
+        // copied as they are; where they come from the compiler does not see, so to it they are
+        // some bytes.
         unsafe {
             ptr::copy_nonoverlapping(from, black_box(to.as_mut_ptr()).cast(), size);
             bytes.set_len(bytes.len() + size);

@@ -1,7 +1,7 @@
 //! Who goes on after an announcement?
 //!
-//! The decision is taken where the operation is announced, on the coroutine's own stack. Mostly it is
-//! the same thread, and nothing is switched; otherwise the coroutine suspends, and the loop in
+//! The decision is taken where the operation is announced, on the coroutine's own stack. Mostly it
+//! is the same thread, and nothing is switched; otherwise the coroutine suspends, and the loop in
 //! `run.rs` resumes the one whose step it was. No borrow of the runtime is alive meanwhile.
 
 use std::cell::RefMut;
@@ -31,15 +31,17 @@ impl Runtime {
         self.unwinding.is(self.current.get())
     }
 
-    /// The thread that runs begins to unwind, and asks with each step whether its panic has been caught.
+    /// The thread that runs begins to unwind, and asks with each step whether its panic has been
+    /// caught.
     pub(super) fn begin_to_unwind(&self) {
         self.unwinding.begin(self.current.get());
         self.roomy.take();
         self.in_vain.set(0);
     }
 
-    /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread counts a panic, it is the current
-    /// thread's, which notes it here before another one goes on. Within a panic of others nobody can tell.
+    /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread
+    /// counts a panic, it is the current thread's, which notes it here before another one goes on.
+    /// Within a panic of others nobody can tell.
     #[inline]
     fn notice_a_silent_panic(&self) {
         let is_panicking = std::thread::panicking() && !self.within_panic;
@@ -48,7 +50,8 @@ impl Runtime {
         }
     }
 
-    /// Nobody says when the test itself catches a panic; but once the OS thread counts none, nobody unwinds.
+    /// Nobody says when the test itself catches a panic; but once the OS thread counts none, nobody
+    /// unwinds.
     #[inline]
     pub(super) fn notice_a_catch(&self) {
         if !self.unwinding.is_calm() && !std::thread::panicking() {
@@ -62,8 +65,8 @@ impl Runtime {
         }
     }
 
-    /// Whether something may be begun where there may be no room for it, or more is going on: not if the execution is torn
-    /// down.
+    /// Whether something may be begun where there may be no room for it, or more is going on: not
+    /// if the execution is torn down.
     #[cold]
     pub(super) fn may_begin(&self) -> bool {
         if self.stopping.get() {
@@ -110,14 +113,17 @@ impl Runtime {
         })
     }
 
-    /// [`Runtime::meet`] for an object that is not certainly where an earlier execution had it, if it is the model's own: in a
-    /// live block of this execution or on the stack of a thread. `None` if it is not, and nothing was done.
+    /// [`Runtime::meet`] for an object that is not certainly where an earlier execution had it, if
+    /// it is the model's own: in a live block of this execution or on the stack of a thread. `None`
+    /// if it is not, and nothing was done.
     ///
-    /// Whoever asks for such an object once more, before its thread has made another step, gets the same one. It is met as
-    /// what the shim has found, and that is what its memory holds: to meet it writes nothing there and waits for nobody, and
-    /// no other thread runs meanwhile. What is older than the execution is different. To meet it first may be to wait for
-    /// another exploration that uses it, and what that one puts back is not what the shim has found; who asks
-    /// with that once more would get another generation. If one was met before, its turn has been waited for.
+    /// Whoever asks for such an object once more, before its thread has made another step, gets the
+    /// same one. It is met as what the shim has found, and that is what its memory holds: to meet
+    /// it writes nothing there and waits for nobody, and no other thread runs meanwhile. What is
+    /// older than the execution is different. To meet it first may be to wait for another
+    /// exploration that uses it, and what that one puts back is not what the shim has found; who
+    /// asks with that once more would get another generation. If one was met before, its turn has
+    /// been waited for.
     #[inline(never)]
     pub(super) fn meet_own(&self, inner: &mut Inner, target: &Target) -> Option<ObjectId> {
         let address = target.address;
@@ -129,8 +135,9 @@ impl Runtime {
         self.meet_in(inner, target, locate).ok()
     }
 
-    /// [`Runtime::meet`] for an object of which it is not certain where it is; `locate` tells, given the stacks of the threads
-    /// and of those that have ended. If it does not, nothing was done.
+    /// [`Runtime::meet`] for an object of which it is not certain where it is; `locate` tells,
+    /// given the stacks of the threads and of those that have ended. If it does not, nothing was
+    /// done.
     #[inline(always)]
     fn meet_in<E>(
         &self,
@@ -188,8 +195,8 @@ impl Runtime {
         }
     }
 
-    /// Unwinds the stack that this is called on, because the execution is over. `None` if it is unwinding
-    /// already.
+    /// Unwinds the stack that this is called on, because the execution is over. `None` if it is
+    /// unwinding already.
     #[cold]
     fn stop<T>(&self) -> Option<T> {
         if self.is_unwinding() {
@@ -270,11 +277,12 @@ impl Runtime {
         self.step(inner, wait, site)
     }
 
-    /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
-    /// execution has ended meanwhile and the thread is unwinding already.
+    /// Announces `operation` for the current thread, and returns when it has happened. `None` if
+    /// the execution has ended meanwhile and the thread is unwinding already.
     ///
-    /// A processor foretells where a function returns to from the calls it has seen, which after a switch
-    /// are those of another stack. So a thread suspends as few calls deep as can be, and this is inlined.
+    /// A processor foretells where a function returns to from the calls it has seen, which after a
+    /// switch are those of another stack. So a thread suspends as few calls deep as can be, and
+    /// this is inlined.
     #[inline(always)]
     pub(super) fn step<'a>(
         &'a self,
@@ -288,8 +296,8 @@ impl Runtime {
         }
     }
 
-    /// Announces `operation` for the current thread, if it cannot be made at once. `None` if another one is to
-    /// go on, or the execution has ended.
+    /// Announces `operation` for the current thread, if it cannot be made at once. `None` if
+    /// another one is to go on, or the execution has ended.
     #[inline(never)]
     fn go_on<'a>(
         &'a self,
@@ -327,7 +335,8 @@ impl Runtime {
         Some(outcome)
     }
 
-    /// Lets another thread go on, and returns when the announced operation of this one has happened.
+    /// Lets another thread go on, and returns when the announced operation of this one has
+    /// happened.
     #[inline(always)]
     pub(super) fn wait_for_turn(&self, site: Site) -> Option<Outcome> {
         self.notice_a_silent_panic();
@@ -366,8 +375,8 @@ impl Runtime {
     }
 }
 
-/// Whether what is there was made before there were other threads than the main one, which has spawned the
-/// first of them after so many events.
+/// Whether what is there was made before there were other threads than the main one, which has
+/// spawned the first of them after so many events.
 fn is_known_to_all(region: &Region, began: Option<u32>) -> bool {
     match *region {
         Region::Heap { thread, events, .. } => {
@@ -394,7 +403,8 @@ impl Inner {
         }
     }
 
-    /// Tells the last step to who watches plain memory. False if the execution ends with it, which is noted.
+    /// Tells the last step to who watches plain memory. False if the execution ends with it, which
+    /// is noted.
     #[inline(always)]
     pub(super) fn watched(&mut self) -> bool {
         if rarely!(self.races.is_active()) {

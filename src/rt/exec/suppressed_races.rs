@@ -8,11 +8,12 @@ use crate::rt::event::Site;
 use crate::rt::event::verdict::{Access, Block, DataRace, Effect};
 use crate::rt::heap::Watched;
 
-/// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
-/// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
-/// do without.
+/// A free that comes after every use of its block, for a reason that no event shows. Mostly the
+/// last of several owners makes it, who are counted by an `Arc` of std's. Many programs have one
+/// whose imports are swapped: a `Waker` cannot do without.
 ///
-/// There is no telling such a free from another one when it happens, so it is told by where it was seen before.
+/// There is no telling such a free from another one when it happens, so it is told by where it was
+/// seen before.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct SuppressedRaces {
     /// Where the use stands that it comes after.
@@ -50,7 +51,8 @@ impl SuppressedRaces {
         SuppressedRaces::at(race.first.site, &race.second, race.block)
     }
 
-    /// The free that the second access is, if it is one, of this block, behind one at the place `used`.
+    /// The free that the second access is, if it is one, of this block, behind one at the place
+    /// `used`.
     fn at(used: Site, second: &Access, block: Option<Block>) -> Option<SuppressedRaces> {
         let size = match second.effect {
             Effect::Free => block?.size,
@@ -75,8 +77,8 @@ impl SuppressedRaces {
     }
 }
 
-/// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The block of the `Arc`
-/// itself is freed behind that, where optimised code has left the function.
+/// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The
+/// block of the `Arc` itself is freed behind that, where optimised code has left the function.
 fn within_last_drop(trace: &Backtrace) -> bool {
     is_within_last_drop(&trace.to_string())
 }

@@ -1,6 +1,7 @@
 //! What does a thread do besides its code?
 //!
-//! It drops its variables when the code has ended, one way or the other, and announces its end where that is an event.
+//! It drops its variables when the code has ended, one way or the other, and announces its end
+//! where that is an event.
 
 use crate::rt::coroutine::ThreadEnds;
 use crate::rt::exec::announce::exit;

@@ -1,9 +1,9 @@
 //! Who unwinds from a panic?
 //!
-//! The OS thread's own answer would not do: a modelled thread that unwinds may have to wait for others, which
-//! then run while the OS thread counts a panic. So the panic hook notes
-//! whose panic it is. Nobody says when the test itself catches one (`std::panic::catch_unwind`); but as
-//! soon as the OS thread counts none, nobody unwinds. (While another thread is in the middle of its
+//! The OS thread's own answer would not do: a modelled thread that unwinds may have to wait for
+//! others, which then run while the OS thread counts a panic. So the panic hook notes whose panic
+//! it is. Nobody says when the test itself catches one (`std::panic::catch_unwind`); but as soon as
+//! the OS thread counts none, nobody unwinds. (While another thread is in the middle of its
 //! unwinding, a thread that has caught its own panic is still taken for one that unwinds.)
 
 use std::cell::{Cell, RefCell};

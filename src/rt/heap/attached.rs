@@ -1,7 +1,8 @@
 //! What does the tracking allocator tell, and which heap does it tell it to?
 //!
-//! `dpor::alloc::Tracking` calls these functions for every block of the process. They find the heap of their OS thread in a
-//! thread-local pointer, which is set for the length of an exploration by [`Heap::attach`] and null everywhere else.
+//! `dpor::alloc::Tracking` calls these functions for every block of the process. They find the heap
+//! of their OS thread in a thread-local pointer, which is set for the length of an exploration by
+//! [`Heap::attach`] and null everywhere else.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -43,12 +44,13 @@ pub(super) fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
     if rarely!(heap.is_null()) {
         return None;
     }
-    // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has no method that
-    // needs it exclusively.
+    // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has no
+    // method that needs it exclusively.
     Some(work(unsafe { &*heap }))
 }
 
-/// Calls `call`, which asks the allocator for what is not the model's. It may call nothing else of this crate.
+/// Calls `call`, which asks the allocator for what is not the model's. It may call nothing else of
+/// this crate.
 pub(crate) fn unrecorded<R>(call: impl FnOnce() -> R) -> R {
     let record = |on| with_attached(|heap| heap.record(on));
     let recorded = record(false);
@@ -57,9 +59,10 @@ pub(crate) fn unrecorded<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Called by the tracking allocator before it calls the allocator behind it to make a block larger, so that a
-/// coroutine that runs out of stack does so here and not in there: see [`coroutine`](crate::rt::coroutine). The other
-/// functions that are called before that one do so themselves.
+/// Called by the tracking allocator before it calls the allocator behind it to make a block larger,
+/// so that a coroutine that runs out of stack does so here and not in there: see
+/// [`coroutine`](crate::rt::coroutine). The other functions that are called before that one do so
+/// themselves.
 #[inline]
 pub(crate) fn entered() {
     with_attached(|_| leave_room_on_coroutine::<ROOM>());
@@ -68,8 +71,8 @@ pub(crate) fn entered() {
 /// What an allocator may need of the stack, in bytes.
 const ROOM: usize = 2048;
 
-/// Called by the tracking allocator before each allocation. Gives a block that is to be used instead of a new
-/// one; it came from the allocator behind it at this address, and was freed.
+/// Called by the tracking allocator before each allocation. Gives a block that is to be used
+/// instead of a new one; it came from the allocator behind it at this address, and was freed.
 #[inline]
 pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
     with_attached(|heap| {
@@ -78,15 +81,15 @@ pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
     })?
 }
 
-/// Called by the tracking allocator after each other allocation, also a failed one (`start` is null then).
-/// `kept` gives how the block is given back.
+/// Called by the tracking allocator after each other allocation, also a failed one (`start` is null
+/// then). `kept` gives how the block is given back.
 #[inline]
 pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) {
     with_attached(|heap| heap.note_allocated(start.addr(), layout, || Some(kept())));
 }
 
-/// Called by the tracking allocator before each free; says whether the allocator behind it is to free the
-/// block now. If it is to do so later, it is told by what `kept` gives.
+/// Called by the tracking allocator before each free; says whether the allocator behind it is to
+/// free the block now. If it is to do so later, it is told by what `kept` gives.
 #[inline]
 pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
     let now = with_attached(|heap| {
@@ -105,8 +108,8 @@ pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept)
     now
 }
 
-/// Whether the block is one of a model, so that it must not be made larger in place: who still uses the
-/// old one is to be found. Or it was one, and the allocator behind does not know it.
+/// Whether the block is one of a model, so that it must not be made larger in place: who still uses
+/// the old one is to be found. Or it was one, and the allocator behind does not know it.
 #[inline]
 pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
     let knows = with_attached(|heap| {
@@ -116,7 +119,8 @@ pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
     knows.flatten() == Some(true) || guarded::is_one(start.addr())
 }
 
-/// Called by the tracking allocator after each successful reallocation of an unknown block at `old`.
+/// Called by the tracking allocator after each successful reallocation of an unknown block at
+/// `old`.
 #[inline]
 pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout: Layout) {
     with_attached(|heap| {

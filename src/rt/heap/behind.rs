@@ -1,8 +1,9 @@
 //! Is the allocator behind the tracking one at work, and what if it fails?
 //!
-//! It ends the process where it is handed a pointer that it has never handed out, or finds its lists overwritten. Whoever
-//! tells of the execution then (`ends.rs` and `faults.rs` beside this room) needs memory for that, and the allocator may be left
-//! with its lock held. So from then on this OS thread gets its memory from a *reserve*, and gives nothing back.
+//! It ends the process where it is handed a pointer that it has never handed out, or finds its
+//! lists overwritten. Whoever tells of the execution then (`ends.rs` and `faults.rs` beside this
+//! room) needs memory for that, and the allocator may be left with its lock held. So from then on
+//! this OS thread gets its memory from a *reserve*, and gives nothing back.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -20,7 +21,8 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// As one word, because this is written and read with each call of the allocator. No block is at these addresses.
+    /// As one word, because this is written and read with each call of the allocator. No block is
+    /// at these addresses.
     #[inline]
     fn word(self) -> usize {
         match self {
@@ -30,24 +32,27 @@ impl Asked {
     }
 }
 
-/// The words for nothing, for a block, and for anything on an OS thread where the allocator behind has failed.
+/// The words for nothing, for a block, and for anything on an OS thread where the allocator behind
+/// has failed.
 const NOTHING: usize = 0;
 const BLOCK: usize = 1;
 const FAILED: usize = usize::MAX;
 
 thread_local! {
-    /// What this OS thread asks the allocator behind for at the moment. As a constant without a destructor, it can be read at
-    /// any time in a thread's life without allocating.
+    /// What this OS thread asks the allocator behind for at the moment. As a constant without a
+    /// destructor, it can be read at any time in a thread's life without allocating.
     static ASKED: Cell<usize> = const { Cell::new(NOTHING) };
     /// Where the reserve of this OS thread goes on, and where it ends.
     static RESERVE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// The size of the reserve in bytes. It is mapped only when it is needed, and written to only as far as it is used.
+/// The size of the reserve in bytes. It is mapped only when it is needed, and written to only as
+/// far as it is used.
 #[cfg(unix)]
 const BYTES: usize = 64 << 20;
 
-/// Calls the allocator behind the tracking one for this. `None` if it has failed, and nothing was called.
+/// Calls the allocator behind the tracking one for this. `None` if it has failed, and nothing was
+/// called.
 #[inline]
 pub(crate) fn behind<R>(asked: Asked, call: impl FnOnce() -> R) -> Option<R> {
     // A program may have an allocator that calls itself.
@@ -72,8 +77,8 @@ pub(crate) fn asked() -> Option<Asked> {
     }
 }
 
-/// The allocator behind has failed on this OS thread, which never comes back from it. False if there is no memory to go on
-/// with.
+/// The allocator behind has failed on this OS thread, which never comes back from it. False if
+/// there is no memory to go on with.
 #[cfg(unix)]
 pub(crate) fn fail() -> bool {
     let (access, flags) = (

@@ -26,7 +26,8 @@ pub(crate) struct Block {
     pub(crate) owed: bool,
     /// Whether it may stay allocated when the execution ends.
     pub(crate) forgiven: bool,
-    /// Whether the references to it are counted out of sight, so that nobody has a pointer to it who has none of them.
+    /// Whether the references to it are counted out of sight, so that nobody has a pointer to it
+    /// who has none of them.
     pub(crate) counted: bool,
     /// Who freed it, and how many events that thread had performed; nobody while it is alive.
     pub(crate) freed: Option<(u32, u32)>,

@@ -3,10 +3,10 @@
 //! A hash table with open addressing. A block is in it once, under the *cell* that its start lies
 //! in, where cells are as wide as the block's size rounded up to a power of two (its *class*). So
 //! inserting and removing touch one entry. To find the block around an address, each class that has
-//! blocks is asked for two cells, the one of the address and the one before it: a block is no longer
-//! than a cell of its class, so it begins in no other. Live blocks do not overlap and are longer than
-//! half a cell, so no more than two begin in one cell, except that all small sizes share a class. A class that has had no
-//! block around there is not asked.
+//! blocks is asked for two cells, the one of the address and the one before it: a block is no
+//! longer than a cell of its class, so it begins in no other. Live blocks do not overlap and are
+//! longer than half a cell, so no more than two begin in one cell, except that all small sizes
+//! share a class. A class that has had no block around there is not asked.
 //!
 //! Why not an ordered structure: each block is inserted and removed, and few are ever asked for. In
 //! nanoseconds, blocks of 16 to 215 bytes in random order:
@@ -24,10 +24,11 @@ use crate::rt::heap::block::Block;
 use crate::rt::heap::classes::{Classes, class};
 use crate::rt::rare::{cold_path, mostly, rarely};
 
-/// The blocks of an execution, by address: live ones, and those that were freed and whose memory is kept.
+/// The blocks of an execution, by address: live ones, and those that were freed and whose memory is
+/// kept.
 ///
-/// A block in stock stays in its slot when the execution ends, so that it is listed again without a search when it
-/// is handed out. It is no block of the execution until then.
+/// A block in stock stays in its slot when the execution ends, so that it is listed again without a
+/// search when it is handed out. It is no block of the execution until then.
 pub(super) struct Blocks {
     /// As many as a power of two, or none; never more than half of them in use.
     slots: Vec<Slot>,
@@ -44,7 +45,8 @@ pub(super) struct Blocks {
     cleared: u64,
     /// Slots with a serial number up to this one are empty.
     emptied: u64,
-    /// The blocks of the execution that have not been in stock before: start, size and serial number.
+    /// The blocks of the execution that have not been in stock before: start, size and serial
+    /// number.
     fresh: Vec<(usize, usize, u64)>,
     /// Where the block is listed that was found last, if none was listed or taken off since.
     latest: Option<usize>,
@@ -87,9 +89,10 @@ const EMPTY: Slot = Slot {
     serial: 0,
 };
 
-/// Whether there may be a block that contains the address and is newer than the one with this serial number, which
-/// contains it, too. Live blocks overlap where another OS thread has freed one, and its memory was made into another.
-/// What is in stock was nobody's, so only those have to be asked that were not.
+/// Whether there may be a block that contains the address and is newer than the one with this
+/// serial number, which contains it, too. Live blocks overlap where another OS thread has freed
+/// one, and its memory was made into another. What is in stock was nobody's, so only those have to
+/// be asked that were not.
 fn may_be_newer(fresh: &[(usize, usize, u64)], address: usize, serial: u64) -> bool {
     fresh.len() > FEW
         || fresh
@@ -149,7 +152,8 @@ impl Blocks {
         self.classes.clear();
     }
 
-    /// Whether there has never been more than a small exploration has, so that the tables are small, too.
+    /// Whether there has never been more than a small exploration has, so that the tables are
+    /// small, too.
     pub(super) fn are_few(&self) -> bool {
         self.slots.len() <= SMALL_TABLE
     }
@@ -178,16 +182,16 @@ impl Blocks {
         bytes
     }
 
-    /// Lists a live block that the allocator has made. Blocks without a byte are not listed, because no address is
-    /// in them.
+    /// Lists a live block that the allocator has made. Blocks without a byte are not listed,
+    /// because no address is in them.
     pub(super) fn insert(&mut self, block: Block) -> Listing {
         let listing = self.place(block);
         self.fresh.push((block.start, block.size, listing.serial));
         listing
     }
 
-    /// Lists a live block that has been in stock since it was listed like this, under a new name. False if its slot
-    /// is another one by now.
+    /// Lists a live block that has been in stock since it was listed like this, under a new name.
+    /// False if its slot is another one by now.
     #[inline]
     pub(super) fn renew(
         &mut self,
@@ -245,8 +249,8 @@ impl Blocks {
         }
     }
 
-    /// Notes that the live block with this start and layout has been freed `by` a thread after so many
-    /// events.
+    /// Notes that the live block with this start and layout has been freed `by` a thread after so
+    /// many events.
     #[inline]
     pub(super) fn end(&mut self, start: usize, layout: Layout, by: (u32, u32)) -> Option<Ended> {
         let at = self.listed(start, layout.size())?;
@@ -263,8 +267,8 @@ impl Blocks {
         })
     }
 
-    /// Whether [`Blocks::find`] certainly finds a block with this start and size for the address, and it is the one
-    /// that `is_it` is asked about. Marks it as found then.
+    /// Whether [`Blocks::find`] certainly finds a block with this start and size for the address,
+    /// and it is the one that `is_it` is asked about. Marks it as found then.
     #[inline]
     pub(super) fn is_still(
         &mut self,
@@ -285,8 +289,8 @@ impl Blocks {
         is_still
     }
 
-    /// Notes that the live block with this start and size has been freed `by` a thread after so many
-    /// events. Gives it as it was.
+    /// Notes that the live block with this start and size has been freed `by` a thread after so
+    /// many events. Gives it as it was.
     #[inline]
     pub(super) fn bury(&mut self, start: usize, size: usize, by: (u32, u32)) -> Option<Block> {
         let at = self.listed(start, size)?;
@@ -331,8 +335,8 @@ impl Blocks {
         None
     }
 
-    /// Whether the block with this start and size that was listed like this was freed. Another one may have had
-    /// its memory since.
+    /// Whether the block with this start and size that was listed like this was freed. Another one
+    /// may have had its memory since.
     pub(super) fn is_gone(&self, start: usize, size: usize, listing: &Listing) -> bool {
         let slot = self.listed(start, size).map(|at| &self.slots[at]);
         slot.is_some_and(|slot| slot.serial == listing.serial && !slot.block.is_live())
@@ -360,7 +364,8 @@ impl Blocks {
         Some(at)
     }
 
-    /// Where the newest live block is listed that contains `address`, if it was found before and certainly is that.
+    /// Where the newest live block is listed that contains `address`, if it was found before and
+    /// certainly is that.
     fn found_before(&self, address: usize) -> Option<usize> {
         let at = self.recent[near(address)] as usize;
         let slot = self.slots.get(at)?;
@@ -435,8 +440,8 @@ impl Blocks {
         self.latest = None;
         self.len -= 1;
         self.classes.remove(size);
-        // A search ends at the first empty slot, so entries behind the hole that are looked for from
-        // before it, or from its own place, have to move into it.
+        // A search ends at the first empty slot, so entries behind the hole that are looked for
+        // from before it, or from its own place, have to move into it.
         let mut at = self.next(hole);
         while !self.is_empty(at) {
             let block = &self.slots[at].block;

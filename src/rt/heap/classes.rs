@@ -1,8 +1,9 @@
 //! Of which classes may there be a block around an address?
 //!
-//! A block's [`class`] says how wide the cells are in which it is listed. Each class costs two searches for whoever looks for a
-//! block, so it is noted of which of them there was a block around there. What was noted is taken back only with all else,
-//! so it may be too much, and is never too little.
+//! A block's [`class`] says how wide the cells are in which it is listed. Each class costs two
+//! searches for whoever looks for a block, so it is noted of which of them there was a block around
+//! there. What was noted is taken back only with all else, so it may be too much, and is never too
+//! little.
 
 /// A layout is at most `isize::MAX` bytes long.
 const CLASSES: usize = usize::BITS as usize;
@@ -34,8 +35,8 @@ pub(super) struct Classes {
     /// How many blocks there are of each class, and the set of classes that have any.
     population: [usize; CLASSES],
     any: u64,
-    /// For each [`grain`] the classes of the small blocks that have had memory there, and the classes of the others. None
-    /// as long as there are no blocks.
+    /// For each [`grain`] the classes of the small blocks that have had memory there, and the
+    /// classes of the others. None as long as there are no blocks.
     grains: Vec<u64>,
     wide: u64,
 }
@@ -90,7 +91,8 @@ impl Classes {
         self.wide = 0;
     }
 
-    /// The set of the classes of which there may be a block around this address: for each a bit, the number of which it is.
+    /// The set of the classes of which there may be a block around this address: for each a bit,
+    /// the number of which it is.
     #[inline]
     pub(super) fn around(&self, address: usize) -> u64 {
         let small = self.grains.get(grain(address) % GRAINS);

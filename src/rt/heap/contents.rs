@@ -1,8 +1,8 @@
 //! Does memory hold what it has held before?
 //!
-//! A loop that takes a lock, finds nothing, and gives it back only looks, also if it has asked for `&mut` on the way:
-//! `queue.lock().unwrap().pop_front()` does. One that changes a `Cell` behind a lock gets on, and has never asked. So what a lock
-//! protects is compared with what it was.
+//! A loop that takes a lock, finds nothing, and gives it back only looks, also if it has asked for
+//! `&mut` on the way: `queue.lock().unwrap().pop_front()` does. One that changes a `Cell` behind a
+//! lock gets on, and has never asked. So what a lock protects is compared with what it was.
 
 use std::hint::black_box;
 use std::ptr;
@@ -59,12 +59,13 @@ unsafe fn of_many_bytes(start: usize, size: usize) -> u64 {
     mixed
 }
 
-/// The bytes of this memory and of all blocks of this heap that it leads to, as one word that is another one if something
-/// is different. `None` if that is not known, because it leads to one of these stacks of threads, or because it is much.
+/// The bytes of this memory and of all blocks of this heap that it leads to, as one word that is
+/// another one if something is different. `None` if that is not known, because it leads to one of
+/// these stacks of threads, or because it is much.
 ///
-/// Which addresses blocks have says nothing: what was put in the place of something that is just like it is the same.
-/// What is neither in a block nor on a stack is taken for a number: an address cannot be told from two short numbers in
-/// a row.
+/// Which addresses blocks have says nothing: what was put in the place of something that is just
+/// like it is the same. What is neither in a block nor on a stack is taken for a number: an address
+/// cannot be told from two short numbers in a row.
 ///
 /// # Safety
 ///
@@ -128,8 +129,8 @@ unsafe fn follow(
             }
             mixed = mix_in(mix_in(mixed, number as u64), (word - block.0) as u64);
         };
-        // SAFETY: the caller says it of the first, and the others are blocks that the allocator has handed out and
-        // has not got back.
+        // SAFETY: the caller says it of the first, and the others are blocks that the allocator has
+        // handed out and has not got back.
         unsafe { each_word(start, size, meet) };
         if !is_known {
             return None;
@@ -142,7 +143,8 @@ fn mix_in(mixed: u64, word: u64) -> u64 {
     mix(mixed.wrapping_add(STEP) ^ word)
 }
 
-/// Calls `meet` with each word of this memory, and with each byte before the first and behind the last whole one.
+/// Calls `meet` with each word of this memory, and with each byte before the first and behind the
+/// last whole one.
 ///
 /// # Safety
 ///
@@ -152,7 +154,8 @@ pub(crate) unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(u
     let mut at = black_box(start);
     while at < end {
         let whole = at.is_multiple_of(WORD) && end - at >= WORD;
-        // SAFETY: it is in the memory of which the caller says that it can be read, and aligned where it is a whole word.
+        // SAFETY: it is in the memory of which the caller says that it can be read, and aligned
+        // where it is a whole word.
         meet(unsafe {
             match whole {
                 true => read::<usize>(at),
@@ -163,14 +166,15 @@ pub(crate) unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(u
     }
 }
 
-/// The number there, as a debugger would read it: what is in it is the program's, and some of it may never have been
-/// written.
+/// The number there, as a debugger would read it: what is in it is the program's, and some of it
+/// may never have been written.
 ///
 /// # Safety
 ///
 /// It can be read, it is aligned, and the compiler does not know how its address was come by.
 #[inline]
 unsafe fn read<N>(at: usize) -> N {
-    // SAFETY: the caller says that it can be read. It is read once, as it is, and only to be compared.
+    // SAFETY: the caller says that it can be read. It is read once, as it is, and only to be
+    // compared.
     unsafe { ptr::with_exposed_provenance::<N>(at).read_volatile() }
 }

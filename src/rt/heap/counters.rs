@@ -32,8 +32,8 @@ impl Counters {
         self.execution += 1;
     }
 
-    /// The number of the next block of this layout that a thread allocates which has performed so many events,
-    /// counted from 0.
+    /// The number of the next block of this layout that a thread allocates which has performed so
+    /// many events, counted from 0.
     #[inline(always)]
     pub(super) fn next(&mut self, (thread, events): (u32, u32), layout: Layout) -> u32 {
         let execution = self.execution;

@@ -1,18 +1,22 @@
 //! How is a use of freed memory found that goes through nothing of this crate's?
 //!
-//! Where a thread is held up, to see what it does once others have gone on, each block of the model has pages of its own, which
-//! are locked when it is freed. So who still uses it, in whatever way, has a fault ([`faults`](crate::rt::exec::faults)). That takes
-//! a system call for each block, and is done in the few executions that are made for it.
+//! Where a thread is held up, to see what it does once others have gone on, each block of the model
+//! has pages of its own, which are locked when it is freed. So who still uses it, in whatever way,
+//! has a fault ([`faults`](crate::rt::exec::faults)). That takes a system call for each block, and
+//! is done in the few executions that are made for it.
 //!
-//! A part of the addresses is set aside once in a process, and heaps get parts of that. Within one exploration no page is used
-//! twice. Behind it all are unlocked with one call, and nothing that it has made is watched any more: a block that outlives it, as
-//! one of a list in which the test collects something, is recognised by its address when it is freed, and its memory goes back to
-//! the system, but is not locked. (To lock a page divides a mapping, of which the system has some 65,000 for a process. Nobody
-//! would ever unlock it, so a process with many tests would have none left for stacks.) The next exploration goes on behind the
-//! last block that has not been freed. If all is used up, or a block is large, the block comes from the allocator as ever.
+//! A part of the addresses is set aside once in a process, and heaps get parts of that. Within one
+//! exploration no page is used twice. Behind it all are unlocked with one call, and nothing that it
+//! has made is watched any more: a block that outlives it, as one of a list in which the test
+//! collects something, is recognised by its address when it is freed, and its memory goes back to
+//! the system, but is not locked. (To lock a page divides a mapping, of which the system has some
+//! 65,000 for a process. Nobody would ever unlock it, so a process with many tests would have none
+//! left for stacks.) The next exploration goes on behind the last block that has not been freed. If
+//! all is used up, or a block is large, the block comes from the allocator as ever.
 //!
-//! Who frees a block may be on another OS thread, and the exploration may end at that moment. So what is known of each block is in
-//! one atomic byte for its first page, which goes from one state to the next as [`free`] and `Part::end` say.
+//! Who frees a block may be on another OS thread, and the exploration may end at that moment. So
+//! what is known of each block is in one atomic byte for its first page, which goes from one state
+//! to the next as [`free`] and `Part::end` say.
 
 use std::alloc::Layout;
 
@@ -38,7 +42,8 @@ impl Heap {
     }
 }
 
-/// The largest blocks that get pages of their own, in bytes: what threads hand to each other by pointers is small.
+/// The largest blocks that get pages of their own, in bytes: what threads hand to each other by
+/// pointers is small.
 #[cfg(all(unix, target_pointer_width = "64"))]
 const SIZE_MAX: usize = 64 << 10;
 
@@ -106,12 +111,13 @@ mod pages {
     struct Arena {
         /// Where they begin, as a pointer that may be used for all of them.
         start: *mut u8,
-        /// For each page what is known of the block that begins there: how many pages it has, and what has become of it. 0 if
-        /// none does.
+        /// For each page what is known of the block that begins there: how many pages it has, and
+        /// what has become of it. 0 if none does.
         marks: &'static [AtomicU8],
     }
 
-    // SAFETY: who gets a part of it has got it from `Part::new`, which gives none that somebody has.
+    // SAFETY: who gets a part of it has got it from `Part::new`, which gives none that somebody
+    // has.
     unsafe impl Send for Arena {}
     // SAFETY: as above.
     unsafe impl Sync for Arena {}
@@ -139,7 +145,8 @@ mod pages {
     /// How many bytes of it are in parts.
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
-    /// Whether a block was not locked, because the system has no more mappings for this process, or all addresses are used up.
+    /// Whether a block was not locked, because the system has no more mappings for this process, or
+    /// all addresses are used up.
     static REFUSED: AtomicBool = AtomicBool::new(false);
 
     /// Whether a use of freed memory may have gone unseen because a block could not be locked.
@@ -158,7 +165,8 @@ mod pages {
         let start = map(ARENA, libc::PROT_NONE)?;
         let length = ARENA / page();
         let marks = map(length, ALL)?.cast::<AtomicU8>();
-        // SAFETY: these bytes are mapped for good, nobody else has them, and zeroes, which they are, are values of the type.
+        // SAFETY: these bytes are mapped for good, nobody else has them, and zeroes, which they
+        // are, are values of the type.
         let marks = unsafe { slice::from_raw_parts(marks, length) };
         Some(Arena { start, marks })
     }
@@ -181,8 +189,9 @@ mod pages {
         arena().is_some_and(|arena| start.wrapping_sub(arena.start.addr()) < ARENA)
     }
 
-    /// Frees the block that begins at this address. Each use of it is a fault from now on, as long as the exploration that has
-    /// made it goes on. If it was freed before, or none begins there, nothing is done: it is only the program that says so.
+    /// Frees the block that begins at this address. Each use of it is a fault from now on, as long
+    /// as the exploration that has made it goes on. If it was freed before, or none begins there,
+    /// nothing is done: it is only the program that says so.
     #[cold]
     pub(in super::super) fn free(start: *mut u8) {
         let Some(arena) = arena() else {
@@ -200,8 +209,8 @@ mod pages {
         };
         let size = usize::from(before & LENGTH) * page();
         if before & OLD == 0 {
-            // SAFETY: the pages are the block's alone, which nobody may use any more, and while its mark says that it leaves, nobody
-            // else gets them.
+            // SAFETY: the pages are the block's alone, which nobody may use any more, and while its
+            // mark says that it leaves, nobody else gets them.
             if !unsafe { allow(libc::PROT_NONE, start, size) } {
                 REFUSED.store(true, Relaxed);
             }
@@ -209,8 +218,8 @@ mod pages {
             if (mark.compare_exchange(before | LEAVES, gone, Release, Acquire)).is_ok() {
                 return;
             }
-            // The exploration has ended meanwhile, and may have unlocked all before this was locked.
-            // SAFETY: as above.
+            // The exploration has ended meanwhile, and may have unlocked all before this was
+            // locked. SAFETY: as above.
             if !unsafe { allow(ALL, start, size) } {
                 // It stays locked, and nobody's.
                 return;
@@ -248,7 +257,8 @@ mod pages {
         start: *mut u8,
         /// Those of its pages.
         marks: &'static [AtomicU8],
-        /// In what lies before there may be blocks of explorations that have ended. In bytes, as what is used.
+        /// In what lies before there may be blocks of explorations that have ended. In bytes, as
+        /// what is used.
         from: usize,
         used: usize,
     }
@@ -279,15 +289,16 @@ mod pages {
             })
         }
 
-        /// Whether there is room for a block of any size behind the last one that has not been freed, as is known now. Nobody has
-        /// the part.
+        /// Whether there is room for a block of any size behind the last one that has not been
+        /// freed, as is known now. Nobody has the part.
         fn gets_room(&mut self) -> bool {
             self.used = self.end_of_left(0..self.used);
             self.from = self.used;
             self.used + SIZE_MAX <= PART
         }
 
-        /// Behind which of these bytes, which begin and end with blocks, there are none but freed ones.
+        /// Behind which of these bytes, which begin and end with blocks, there are none but freed
+        /// ones.
         fn end_of_left(&self, within: Range<usize>) -> usize {
             let first = within.start / page();
             let marks = &self.marks[first..within.end / page()];
@@ -308,18 +319,20 @@ mod pages {
             Some(unsafe { self.start.add(at) })
         }
 
-        /// The exploration that has the part has ended: unlocks what is locked. What lies behind the last block that was not freed
-        /// can be used again. False if the system does not agree.
+        /// The exploration that has the part has ended: unlocks what is locked. What lies behind
+        /// the last block that was not freed can be used again. False if the system does not agree.
         fn end(&mut self) -> bool {
             let pages = self.from / page()..self.used / page();
             let mut some_gone = false;
             for mark in &self.marks[pages.clone()] {
-                // As long as a block is not old, its mark does not become 0. Who frees one from now on does not lock it.
+                // As long as a block is not old, its mark does not become 0. Who frees one from now
+                // on does not lock it.
                 if mark.load(Relaxed) != 0 {
                     some_gone |= mark.fetch_or(OLD, AcqRel) & GONE != 0;
                 }
             }
-            // SAFETY: it is within the part. What is locked there is nobody's, and who has the rest may use it already.
+            // SAFETY: it is within the part. What is locked there is nobody's, and who has the rest
+            // may use it already.
             let open = || unsafe { allow(ALL, self.start.add(self.from), self.used - self.from) };
             if some_gone && !open() {
                 return false;
@@ -370,7 +383,8 @@ mod pages {
         pub(in super::super) fn give_up(&mut self) {
             for mut part in self.0.drain(..) {
                 if part.end() {
-                    // The list may get longer, and a heap that is attached must not ask for a part meanwhile.
+                    // The list may get longer, and a heap that is attached must not ask for a part
+                    // meanwhile.
                     unrecorded(|| idle().push(part));
                 }
             }

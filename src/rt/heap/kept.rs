@@ -23,8 +23,8 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(super) fn release(self) {
-        // SAFETY: whoever made this value was asked to free the block, by its owner, and did not; the
-        // allocator lives as long as the process, because it is the global one.
+        // SAFETY: whoever made this value was asked to free the block, by its owner, and did not;
+        // the allocator lives as long as the process, because it is the global one.
         unsafe { (self.release)(self.allocator, self.start, self.layout) }
     }
 }

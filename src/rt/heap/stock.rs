@@ -1,13 +1,14 @@
 //! Which memory is handed out again?
 //!
-//! An execution allocates mostly what the one before it did. So the small blocks that it frees are not given
-//! back to the allocator when it ends, but handed out to the next one: those of each layout in the order
-//! in which they came from the allocator. Then the next execution has its blocks where this one had them, and at
-//! its end nothing has to be done for a layout whose blocks are all free. What a small exploration has in stock at its end the
-//! next one on its OS thread has from the start.
+//! An execution allocates mostly what the one before it did. So the small blocks that it frees are
+//! not given back to the allocator when it ends, but handed out to the next one: those of each
+//! layout in the order in which they came from the allocator. Then the next execution has its
+//! blocks where this one had them, and at its end nothing has to be done for a layout whose blocks
+//! are all free. What a small exploration has in stock at its end the next one on its OS thread has
+//! from the start.
 //!
-//! Each block still is one of the allocator behind, with the layout that it was asked for. So one that outlives
-//! its execution, or that another OS thread frees, simply is not in stock any more.
+//! Each block still is one of the allocator behind, with the layout that it was asked for. So one
+//! that outlives its execution, or that another OS thread frees, simply is not in stock any more.
 
 use std::alloc::Layout;
 
@@ -28,7 +29,8 @@ const SMALL_STOCK: usize = 64 << 10;
 /// The blocks that are handed out again.
 #[derive(Default)]
 pub(super) struct Stock {
-    /// For each size up to the largest that has one the number of its shelf, counted from 1; 0 if there is none.
+    /// For each size up to the largest that has one the number of its shelf, counted from 1; 0 if
+    /// there is none.
     numbers: Vec<u16>,
     shelves: Vec<Shelf>,
     /// The shelves of which blocks are out.
@@ -36,12 +38,13 @@ pub(super) struct Stock {
     bytes: usize,
 }
 
-/// The blocks of one layout. Of each size there is one shelf, for the alignment that was met first while it was empty.
+/// The blocks of one layout. Of each size there is one shelf, for the alignment that was met first
+/// while it was empty.
 struct Shelf {
     layout: Layout,
     blocks: Vec<Stocked>,
-    /// How many of them the execution has been given, from the first one on, and how many of these it has
-    /// freed.
+    /// How many of them the execution has been given, from the first one on, and how many of these
+    /// it has freed.
     out: usize,
     back: usize,
 }
@@ -84,8 +87,8 @@ impl Stock {
         })
     }
 
-    /// Takes up a block that the allocator has handed out, and says on which shelf; [`NOWHERE`] if it is not to be
-    /// stocked.
+    /// Takes up a block that the allocator has handed out, and says on which shelf; [`NOWHERE`] if
+    /// it is not to be stocked.
     pub(super) fn add(&mut self, block: Kept) -> u32 {
         let layout = block.layout;
         let size = layout.size();
@@ -126,7 +129,8 @@ impl Stock {
         number as u32 - 1
     }
 
-    /// Makes room for the number of a shelf of this size, and for as many shelves as most tests have.
+    /// Makes room for the number of a shelf of this size, and for as many shelves as most tests
+    /// have.
     #[cold]
     fn make_room(&mut self, size: usize) {
         self.numbers.resize((size + 1).next_multiple_of(256), 0);
@@ -147,7 +151,8 @@ impl Stock {
         self.shelves[shelf as usize].back += 1;
     }
 
-    /// The execution has ended: what it has freed can be handed out again, the rest is somebody else's.
+    /// The execution has ended: what it has freed can be handed out again, the rest is somebody
+    /// else's.
     #[inline(always)]
     pub(super) fn end(&mut self, is_free: impl Fn(&Kept, &Listing) -> bool) {
         for number in self.used.drain(..) {

@@ -1,7 +1,7 @@
 //! Does the heap know its blocks, name them alike in each execution, and forget them in time?
 //!
-//! Most tests call the hooks by hand, with made-up addresses, and record only meanwhile; so the real
-//! allocations of the test do not get into the heap.
+//! Most tests call the hooks by hand, with made-up addresses, and record only meanwhile; so the
+//! real allocations of the test do not get into the heap.
 
 use crate::rt::heap::attached::with_attached;
 use crate::rt::heap::*;

@@ -1,7 +1,7 @@
 //! What did one block's life look like?
 //!
-//! An execution that is run again to be shown says who allocates the block that its failure is about, and who
-//! frees it.
+//! An execution that is run again to be shown says who allocates the block that its failure is
+//! about, and who frees it.
 
 use std::alloc::Layout;
 use std::backtrace::Backtrace;
@@ -63,8 +63,8 @@ const SEARCHED_MAX: usize = 32 << 10;
 const READ_MAX: usize = 1 << 26;
 
 impl Watched {
-    /// Whether the block looks like one whose last owner has freed it, as an `Arc` of std's does: it begins with two counts
-    /// that were positive, and were 0 in the end.
+    /// Whether the block looks like one whose last owner has freed it, as an `Arc` of std's does:
+    /// it begins with two counts that were positive, and were 0 in the end.
     pub(crate) fn was_counted_down(&self) -> bool {
         self.counts == Counts::Over
     }
@@ -87,8 +87,8 @@ impl Watched {
 }
 
 impl Heap {
-    /// Notes, from now on, where the block with this name is allocated and freed, as long as the execution has not
-    /// failed.
+    /// Notes, from now on, where the block with this name is allocated and freed, as long as the
+    /// execution has not failed.
     pub(crate) fn watch(&self, name: verdict::Block, failed: fn() -> bool) {
         self.watching.set(true);
         self.failed.set(failed);
@@ -102,7 +102,8 @@ impl Heap {
             .unwrap_or_default()
     }
 
-    /// Looks at the first words of the block that is watched, if it is there. Once per operation is enough.
+    /// Looks at the first words of the block that is watched, if it is there. Once per operation is
+    /// enough.
     #[cold]
     pub(super) fn look_inside(&self) {
         let first = self.with(|state| {
@@ -244,8 +245,8 @@ fn first_words(block: &Block) -> Option<(usize, usize)> {
     if block.size <= COUNTS || !words.is_aligned() {
         return None;
     }
-    // SAFETY: the allocator has handed this memory out and has not got it back, and it is only used on this OS
-    // thread, which is here. What is in it is the program's, so it is read as a debugger would: once, as it is, and to
-    // be taken for no more than numbers that may mean anything.
+    // SAFETY: the allocator has handed this memory out and has not got it back, and it is only used
+    // on this OS thread, which is here. What is in it is the program's, so it is read as a debugger
+    // would: once, as it is, and to be taken for no more than numbers that may mean anything.
     Some(unsafe { (words.read_volatile(), words.add(1).read_volatile()) })
 }

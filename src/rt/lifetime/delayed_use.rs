@@ -1,11 +1,14 @@
-//! Which blocks are freed while another thread has a pointer to them, which it may still use without being seen?
+//! Which blocks are freed while another thread has a pointer to them, which it may still use
+//! without being seen?
 //!
-//! What a thread does between two of its events is seen only where it goes through shims and cells. A plain field that is read
-//! through a raw pointer is neither, so a use of it after the block was freed goes unnoticed; and it does not even come to that,
-//! because the code behind an event runs at once. But who has read a pointer to the block, or used an atomic in it, can be held up
-//! behind the last of its events that come before the free, and what it does then be seen. And of events that are ordered with
-//! nothing only one order is explored, in which the use may come behind the free: it is seen if the execution is run once more with
-//! the block guarded. Here it is noted where either is to be tried.
+//! What a thread does between two of its events is seen only where it goes through shims and cells.
+//! A plain field that is read through a raw pointer is neither, so a use of it after the block was
+//! freed goes unnoticed; and it does not even come to that, because the code behind an event runs
+//! at once. But who has read a pointer to the block, or used an atomic in it, can be held up behind
+//! the last of its events that come before the free, and what it does then be seen. And of events
+//! that are ordered with nothing only one order is explored, in which the use may come behind the
+//! free: it is seen if the execution is run once more with the block guarded. Here it is noted
+//! where either is to be tried.
 
 use rustc_hash::FxHashMap;
 
@@ -20,9 +23,9 @@ use crate::rt::engine::driver::Driver;
 /// The most executions in which it is looked for: it is in the same few places in most of them.
 const EXECUTIONS_MAX: u64 = 1000;
 
-/// How many tries are made without asking how often it was tried in these places, where a thread has shown a pointer to the
-/// block, and where nobody is held up. A small test has few of them, and the thread may come to a use in one execution and not
-/// in another.
+/// How many tries are made without asking how often it was tried in these places, where a thread
+/// has shown a pointer to the block, and where nobody is held up. A small test has few of them, and
+/// the thread may come to a use in one execution and not in another.
 const SHOWING_AT_FIRST: u32 = 128;
 const IN_PLACE_AT_FIRST: u32 = 16;
 
@@ -33,14 +36,16 @@ const TRIES_MAX: u32 = 4;
 /// How many events are looked at without asking which of them come before the block.
 const SHORT: usize = 1000;
 
-/// The most events that are looked at in longer executions: one execution may have many frees, and many events before each of
-/// them. It takes some 30 ms.
+/// The most events that are looked at in longer executions: one execution may have many frees, and
+/// many events before each of them. It takes some 30 ms.
 const EVENTS_MAX: u64 = 10_000_000;
 
-/// A free that a thread with a pointer to the block may be held up for, in the execution that has just ended.
+/// A free that a thread with a pointer to the block may be held up for, in the execution that has
+/// just ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawUse {
-    /// Who has the pointer, and behind how many of its events it can be held up; if behind none, its code begins later.
+    /// Who has the pointer, and behind how many of its events it can be held up; if behind none,
+    /// its code begins later.
     pub(crate) thread: ThreadId,
     pub(crate) events: u32,
     pub(crate) block: Guarded,
@@ -58,7 +63,8 @@ struct Freed {
     length: usize,
 }
 
-/// The most frees of an execution that are noted, and how many events behind each of them tell places.
+/// The most frees of an execution that are noted, and how many events behind each of them tell
+/// places.
 const FREES_MAX: usize = 64;
 const BEHIND_MAX: usize = 32;
 
@@ -69,7 +75,8 @@ pub(crate) struct RawUses {
     frees: Vec<Freed>,
     /// Those that are still to be tried.
     uses: Vec<RawUse>,
-    /// Where threads were held up that had shown a pointer to the block, and behind which event it was freed.
+    /// Where threads were held up that had shown a pointer to the block, and behind which event it
+    /// was freed.
     showing: Tries,
     /// The same of those that may have one. They are not to use up the tries of those that have.
     others: Tries,
@@ -115,7 +122,8 @@ impl RawUses {
         !self.uses.is_empty()
     }
 
-    /// Whether what comes behind a free of this execution is to be tried as it was, with the blocks guarded.
+    /// Whether what comes behind a free of this execution is to be tried as it was, with the blocks
+    /// guarded.
     pub(crate) fn are_some_in_place(&self, trace: &Trace) -> bool {
         let is_due = |pair| self.in_place.is_due(pair, IN_PLACE_AT_FIRST);
         let is_due = |freed| behind(freed, trace).any(is_due);
@@ -163,7 +171,8 @@ impl RawUses {
 impl Driver {
     /// Whether it is of interest here who may use what is freed.
     pub(crate) fn notes_raw_uses(&self) -> bool {
-        // What is the same as in the execution before was looked at there. One that is made again has that behind it, too.
+        // What is the same as in the execution before was looked at there. One that is made again
+        // has that behind it, too.
         !self.was_asked() && self.executed().len() == self.trace.len() && self.may_note_raw_uses()
     }
 
@@ -174,8 +183,9 @@ impl Driver {
             && (self.raw_uses.as_ref()).is_none_or(|uses| uses.looked < EVENTS_MAX)
     }
 
-    /// `thread` has freed the block of so many bytes at this address, in which there are these objects, and which has been there
-    /// since another thread had made so many events, as `made` says.
+    /// `thread` has freed the block of so many bytes at this address, in which there are these
+    /// objects, and which has been there since another thread had made so many events, as `made`
+    /// says.
     pub(crate) fn note_raw_uses(
         &mut self,
         ((start, size), objects, is_counted): ((usize, usize), &[ObjectId], bool),
@@ -189,7 +199,8 @@ impl Driver {
         let block = made.map_or(Guarded::All, |(_, events)| Guarded::Like { size, events });
         let length = self.executed().len();
         let uses = self.raw_uses.get_or_insert_default();
-        // Who has used what is in a block whose references are counted has given up one of them since.
+        // Who has used what is in a block whose references are counted has given up one of them
+        // since.
         if !is_counted && uses.frees.len() < FREES_MAX {
             uses.frees.push(Freed {
                 site: freed,
@@ -219,10 +230,12 @@ impl Driver {
         self.compute_clocks();
         let is_known = |event: &Event| self.clocks.clock(last, event.thread) > event.index;
         let revoked = Revoked::since(from, self.executed(), is_known);
-        // Who is to be held up behind how many events, where that is, and whether it has shown a pointer.
+        // Who is to be held up behind how many events, where that is, and whether it has shown a
+        // pointer.
         let mut found: Vec<(ThreadId, u32, Site, bool)> = Vec::new();
-        // Whoever has come to know of something that the maker of the block has done since then may have the pointer from what
-        // a lock protects, or from a message, or from the beginning; and may use it because of what an atomic says.
+        // Whoever has come to know of something that the maker of the block has done since then may
+        // have the pointer from what a lock protects, or from a message, or from the beginning; and
+        // may use it because of what an atomic says.
         let may_know = |position: usize, event: &Event| {
             let knows = |&(maker, events): &(ThreadId, u32)| {
                 self.clocks.clock(position as u32, maker) > events
@@ -235,8 +248,8 @@ impl Driver {
                 }
         };
         let freeing = (thread, self.machine.events_of(thread));
-        // A thread that was spawned since then may have it from the beginning and use it there, which comes behind the free if its
-        // code begins then.
+        // A thread that was spawned since then may have it from the beginning and use it there,
+        // which comes behind the free if its code begins then.
         for reader in (1..self.trace.threads() as u32).map(ThreadId) {
             let (Some((maker, events)), Some(spawn)) = (made, self.trace.spawn_of(reader)) else {
                 continue;
@@ -256,7 +269,8 @@ impl Driver {
             }
         }
         for (reader, events) in readers {
-            // That another thread has waited for its end says nothing, if the one that frees does not know of that.
+            // That another thread has waited for its end says nothing, if the one that frees does
+            // not know of that.
             let joins = OpKind::Join { child: reader };
             let mut since = self.executed()[from..].iter();
             let is_over = |event: &Event| event.operation.kind == joins && is_known(event);
@@ -320,7 +334,8 @@ fn words_of(event: &Event) -> [Option<u64>; 2] {
     [read, written]
 }
 
-/// Where each atomic was last written by what comes before a free: who has read it before, and goes by what was there, may be late.
+/// Where each atomic was last written by what comes before a free: who has read it before, and goes
+/// by what was there, may be late.
 struct Revoked(FxHashMap<ObjectId, usize>);
 
 impl Revoked {

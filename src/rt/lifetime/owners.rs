@@ -1,13 +1,15 @@
 //! Can a block be freed before it is used, although those who own it are counted?
 //!
-//! Whoever has a reference, and gives it up after a use, keeps the block until then. But a pointer that is read from
-//! somewhere is no reference: what its thread does with the block may come after the last release, and since releases
-//! commute with it, no execution shows that they do.
+//! Whoever has a reference, and gives it up after a use, keeps the block until then. But a pointer
+//! that is read from somewhere is no reference: what its thread does with the block may come after
+//! the last release, and since releases commute with it, no execution shows that they do.
 //!
-//! It is told by counting. Everything that does not happen after a use can come before it. If nothing is left of the
-//! references after all of that, the use can come after the free. One more reference stands for the value until its
-//! destructor is over. No event gives that one up, so where that happens is noted. But whoever had the value may have given
-//! up its last reference behind the use. Then, without that, it is another thread that has the value last, and drops it there.
+//! It is told by counting. Everything that does not happen after a use can come before it. If
+//! nothing is left of the references after all of that, the use can come after the free. One more
+//! reference stands for the value until its destructor is over. No event gives that one up, so
+//! where that happens is noted. But whoever had the value may have given up its last reference
+//! behind the use. Then, without that, it is another thread that has the value last, and drops it
+//! there.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::OpKind;
@@ -64,8 +66,8 @@ impl Owners {
         uses
     }
 
-    /// Behind which events the value is gone whose references are counted there: the positions of the last events of those
-    /// who had it until then.
+    /// Behind which events the value is gone whose references are counted there: the positions of
+    /// the last events of those who had it until then.
     pub(crate) fn ends_of(&self, count: ObjectId, trace: &Trace) -> impl Iterator<Item = u32> {
         let of_it = self.gone.iter().filter(move |gone| gone.count == count);
         of_it.filter_map(|gone| trace.nth_of(gone.thread, gone.after.checked_sub(1)?))
@@ -84,7 +86,8 @@ impl Change {
     fn of(position: u32, event: &Event, count: ObjectId) -> Option<Change> {
         let before = event.before.filter(|_| event.operation.object == count)?;
         let after = match event.operation.kind {
-            // It has stood for the value since the block was made, and is only counted from here on.
+            // It has stood for the value since the block was made, and is only counted from here
+            // on.
             OpKind::FirstReference => before,
             ref kind => count::apply(before, kind).0,
         };
@@ -105,8 +108,9 @@ impl Change {
 /// The last event of somebody who had the value, or who has freed the block.
 struct End {
     position: u32,
-    /// Where its thread has given up the last reference it had, if there was none to be waited for since. What a destructor
-    /// does may wait for whoever uses the value, whichever thread drops it.
+    /// Where its thread has given up the last reference it had, if there was none to be waited for
+    /// since. What a destructor does may wait for whoever uses the value, whichever thread drops
+    /// it.
     given_up: Option<u32>,
 }
 
@@ -125,7 +129,8 @@ pub(crate) struct Releases {
 }
 
 impl Releases {
-    /// Those among these events, which are all those on what is in the block, in order. The `count` is that of its references.
+    /// Those among these events, which are all those on what is in the block, in order. The `count`
+    /// is that of its references.
     pub(crate) fn among(uses: &[u32], trace: &Trace, count: ObjectId, ends: Vec<u32>) -> Releases {
         let mut by_thread: Vec<(Vec<u32>, Vec<Change>)> = Vec::new();
         by_thread.resize_with(trace.threads(), Default::default);
@@ -154,7 +159,8 @@ impl Releases {
         Releases { by_thread, ends }
     }
 
-    /// Whether an access by this thread, after so many of its events, can come after the free of the block.
+    /// Whether an access by this thread, after so many of its events, can come after the free of
+    /// the block.
     pub(crate) fn let_through(&self, clocks: &HappensBefore, thread: ThreadId, after: u32) -> bool {
         let behind = |position: u32| clocks.knows(position, thread, after);
         let mut left = self.references();
@@ -175,7 +181,8 @@ impl Releases {
         }
     }
 
-    /// Uses of the block that can come after its free, of each thread the last one: their positions, in order.
+    /// Uses of the block that can come after its free, of each thread the last one: their
+    /// positions, in order.
     pub(crate) fn late_uses(&self, clocks: &HappensBefore) -> Vec<u32> {
         let threads = self.by_thread.iter().map(|(uses, _)| uses);
         let mut late: Vec<u32> = threads
@@ -226,8 +233,8 @@ impl References {
         self.given_up -= usize::from(change.gives_up());
     }
 
-    /// Whether none is left, and somebody has given one up. Of one kind there may be fewer than none: then somebody has given up
-    /// what stood for those of the other.
+    /// Whether none is left, and somebody has given one up. Of one kind there may be fewer than
+    /// none: then somebody has given up what stood for those of the other.
     fn are_none(&self) -> bool {
         let are_stolen = self.strong < 0 || self.weak < 0;
         (are_stolen || self.strong == 0 && self.weak == 0) && self.given_up > 0

@@ -3,25 +3,26 @@
 //! `while !flag.load() { spin_loop() }` has infinitely many executions unless waiting is an event.
 //! So each thread keeps a log of what it has read since its last hint (`yield_now`, `spin_loop`).
 //! An iteration is *idle* when the thread comes back to the same hint having read the same
-//! locations with the same values and having changed nothing. The first
-//! [`Limits::spin_bound`] idle iterations are free; after them the hint is a wait for another value
-//! in one of those locations. A loop without a hint is noticed in the same way, by coming back to
-//! the same read, but only after [`Limits::unhinted_spin_bound`] repetitions: a `for` loop that
-//! reads is not a spin loop. These are few until a loop that has waited turns out to give up by itself.
+//! locations with the same values and having changed nothing. The first [`Limits::spin_bound`] idle
+//! iterations are free; after them the hint is a wait for another value in one of those locations.
+//! A loop without a hint is noticed in the same way, by coming back to the same read, but only
+//! after [`Limits::unhinted_spin_bound`] repetitions: a `for` loop that reads is not a spin loop.
+//! These are few until a loop that has waited turns out to give up by itself.
 //!
-//! A loop with a hint may also take something and put it back, like one that tries a lock of its own making and finds nothing
-//! behind it. Its iteration is idle if everything that it has seen and changed is as it was before, and was so in the
-//! iteration before, and cells that it writes to held the same. That is looked at from the second hint on that such a
-//! loop comes to.
+//! A loop with a hint may also take something and put it back, like one that tries a lock of its
+//! own making and finds nothing behind it. Its iteration is idle if everything that it has seen and
+//! changed is as it was before, and was so in the iteration before, and cells that it writes to
+//! held the same. That is looked at from the second hint on that such a loop comes to.
 //!
-//! A loop may have several hints, or look at something else in each round: then it is a cycle of rounds that is repeated
-//! ([`cycle`]).
+//! A loop may have several hints, or look at something else in each round: then it is a cycle of
+//! rounds that is repeated ([`cycle`]).
 //!
-//! Hints that follow each other with nothing in between are one: a backoff makes more of them each time. But a thread that
-//! makes [`BARE_MAX`] of them looks at nothing that another thread could change, and waits for a change of nothing.
+//! Hints that follow each other with nothing in between are one: a backoff makes more of them each
+//! time. But a thread that makes [`BARE_MAX`] of them looks at nothing that another thread could
+//! change, and waits for a change of nothing.
 //!
-//! A failed compare-exchange, a swap of the same value and a failed `try_lock` count as reads, because two spinning threads would
-//! otherwise wake each other for ever.
+//! A failed compare-exchange, a swap of the same value and a failed `try_lock` count as reads,
+//! because two spinning threads would otherwise wake each other for ever.
 //!
 //! [`Limits::spin_bound`]: crate::rt::object::machine::Limits::spin_bound
 //! [`Limits::unhinted_spin_bound`]: crate::rt::object::machine::Limits::unhinted_spin_bound
@@ -55,12 +56,13 @@ pub(crate) struct SpinLog {
     idle: u32,
     /// How many hints there were with nothing in between since the last one behind something.
     bare: u32,
-    /// Whether the last iteration was like the one before, whatever its hint is; `None` if there was nothing in it but the hint.
+    /// Whether the last iteration was like the one before, whatever its hint is; `None` if there
+    /// was nothing in it but the hint.
     alike: Option<bool>,
     /// By hint how often the thread has come there with something changed.
     rounds: Vec<(Site, usize)>,
-    /// The rounds since it has changed something last, but for the last ones that were the same: how many these are. They have
-    /// read what the last iteration has read.
+    /// The rounds since it has changed something last, but for the last ones that were the same:
+    /// how many these are. They have read what the last iteration has read.
     cycle: Cycle,
     run: u32,
     round: Round,
@@ -73,10 +75,11 @@ pub(crate) struct SpinLog {
     repeats: u32,
     /// How many other reads there were since.
     others: u32,
-    /// How many reads it was not before it, since the last change: those did not come back soon enough.
+    /// How many reads it was not before it, since the last change: those did not come back soon
+    /// enough.
     given_up: u8,
-    /// Whether that read is the only one since the last hint, and not in `reads`. Most reads are soon followed by a change, and
-    /// then nobody asks for them.
+    /// Whether that read is the only one since the last hint, and not in `reads`. Most reads are
+    /// soon followed by a change, and then nobody asks for them.
     lone: bool,
     /// What it waits for, if it is to wait at the hint where it has come.
     awaits: Awaited,
@@ -99,12 +102,13 @@ enum Awaited {
 /// not spinning on them.
 const ENOUGH: usize = 64;
 
-/// Within how many other reads one has to come back that was remembered first. The next one has twice as many, and so on up to
-/// [`ENOUGH`], so what was read before a loop does not keep a short one from being recognised, and a long one is as well.
+/// Within how many other reads one has to come back that was remembered first. The next one has
+/// twice as many, and so on up to [`ENOUGH`], so what was read before a loop does not keep a short
+/// one from being recognised, and a long one is as well.
 const FEW: u32 = 4;
 
-/// How many hints in a row may have nothing in between. They take a quarter of a second or more, which is longer than a backoff
-/// and than the time that a test lets pass.
+/// How many hints in a row may have nothing in between. They take a quarter of a second or more,
+/// which is longer than a backoff and than the time that a test lets pass.
 const BARE_MAX: u32 = 10_000_000;
 
 /// How often something is done whose repetitions are idle.
@@ -129,8 +133,8 @@ impl SpinLog {
         }
     }
 
-    /// Forgets what is known of iterations. That begins with the first [`SpinLog::turn`], or before it where even one
-    /// iteration is too many.
+    /// Forgets what is known of iterations. That begins with the first [`SpinLog::turn`], or before
+    /// it where even one iteration is too many.
     #[cold]
     fn reset_iterations(&mut self) {
         self.before.clear();
@@ -146,8 +150,9 @@ impl SpinLog {
         self.open = false;
     }
 
-    /// Notes that the thread has found one value in `object` and left another, or seen it without changing it, in which case it
-    /// `is_kept` if [`SpinLog::come_back`] has said so. False if that is not all, and [`SpinLog::note_more`] has to follow.
+    /// Notes that the thread has found one value in `object` and left another, or seen it without
+    /// changing it, in which case it `is_kept` if [`SpinLog::come_back`] has said so. False if that
+    /// is not all, and [`SpinLog::note_more`] has to follow.
     #[inline(always)]
     pub(crate) fn note(&mut self, object: ObjectId, found: u64, left: u64, is_kept: bool) -> bool {
         if found != left {
@@ -164,8 +169,8 @@ impl SpinLog {
             }
             self.write_down();
         }
-        // Most often there are no more than two locations since the last change, and the third is read once. What has to ask
-        // for memory is left for later.
+        // Most often there are no more than two locations since the last change, and the third is
+        // read once. What has to ask for memory is left for later.
         match self.reads.as_mut_slice() {
             [(first, seen), ..] if *first == object => *seen = found,
             [_, (second, seen), ..] if *second == object => *seen = found,
@@ -208,8 +213,8 @@ impl SpinLog {
         }
     }
 
-    /// The thread has taken this token, which it had made available itself. What it has seen of that since its last hint does
-    /// not count, nor what an earlier round of a cycle has seen.
+    /// The thread has taken this token, which it had made available itself. What it has seen of
+    /// that since its last hint does not count, nor what an earlier round of a cycle has seen.
     pub(crate) fn take_own(&mut self, object: ObjectId) {
         self.write_down();
         self.cycle.take_own(object);
@@ -217,8 +222,8 @@ impl SpinLog {
         self.round.untouch(object);
     }
 
-    /// Whether the thread has made changes since it was asked last that did not count as progress, because they may have been
-    /// undone before the next hint.
+    /// Whether the thread has made changes since it was asked last that did not count as progress,
+    /// because they may have been undone before the next hint.
     pub(crate) fn has_left_a_change(&mut self) -> bool {
         std::mem::take(&mut self.open)
     }
@@ -236,8 +241,8 @@ impl SpinLog {
         self.follows
     }
 
-    /// Notes what is in plain memory that the thread is about to write to. What it leaves there is found by its
-    /// next iteration.
+    /// Notes what is in plain memory that the thread is about to write to. What it leaves there is
+    /// found by its next iteration.
     pub(crate) fn touch_memory(&mut self, contents: u64) {
         self.round.memory = mix(self.round.memory.wrapping_add(STEP) ^ contents);
     }
@@ -261,7 +266,8 @@ impl SpinLog {
         }
     }
 
-    /// Whether the thread has found something else since its last hint where it had looked in the iteration before.
+    /// Whether the thread has found something else since its last hint where it had looked in the
+    /// iteration before.
     #[cold]
     pub(crate) fn has_seen_a_change(&mut self) -> bool {
         self.write_down();
@@ -278,8 +284,8 @@ impl SpinLog {
         self.changed
     }
 
-    /// The thread, which has changed something since its last hint, has come to a hint at `site`. Gives how often it has come
-    /// there so.
+    /// The thread, which has changed something since its last hint, has come to a hint at `site`.
+    /// Gives how often it has come there so.
     pub(crate) fn count_round(&mut self, site: Site) -> usize {
         let mut rounds = self.rounds.iter_mut();
         match rounds.find(|(hint, _)| ptr::eq(*hint, site)) {
@@ -305,8 +311,9 @@ impl SpinLog {
         self.site.is_some()
     }
 
-    /// [`SpinLog::hint`] where the thread has come to its last hint again, has only looked, and has seen the same: what most
-    /// rounds of a loop are that waits. `None` if it has not, and nothing was done.
+    /// [`SpinLog::hint`] where the thread has come to its last hint again, has only looked, and has
+    /// seen the same: what most rounds of a loop are that waits. `None` if it has not, and nothing
+    /// was done.
     #[inline(always)]
     pub(crate) fn look_again(&mut self, site: Site, spin_bound: u32) -> Option<bool> {
         let same_place = self.site.is_some_and(|before| ptr::eq(before, site));
@@ -335,7 +342,8 @@ impl SpinLog {
         Some(self.is_in_cycle(spin_bound))
     }
 
-    /// The thread has come to a hint at `site`. Says whether it is to wait, for what [`SpinLog::awaited`] then gives.
+    /// The thread has come to a hint at `site`. Says whether it is to wait, for what
+    /// [`SpinLog::awaited`] then gives.
     #[inline(always)]
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> bool {
         self.write_down();
@@ -406,7 +414,8 @@ impl SpinLog {
         (self.cycle).repeats(hint, &self.before, self.run as usize, times)
     }
 
-    /// The thread has come to another hint with nothing in between. Says whether that were too many.
+    /// The thread has come to another hint with nothing in between. Says whether that were too
+    /// many.
     #[cold]
     fn hint_again(&mut self) -> bool {
         self.alike = None;
@@ -415,8 +424,9 @@ impl SpinLog {
         self.bare > BARE_MAX
     }
 
-    /// The thread, which has changed something before it came to this hint or the one before, comes to a hint, maybe to the
-    /// one where it was last. Says whether it has undone what it has done, as in its last iteration.
+    /// The thread, which has changed something before it came to this hint or the one before, comes
+    /// to a hint, maybe to the one where it was last. Says whether it has undone what it has done,
+    /// as in its last iteration.
     fn follow(&mut self, same_place: bool) -> bool {
         let undoes = self.follows && self.round.turn();
         let followed = std::mem::replace(&mut self.follows, same_place && self.changed);
@@ -426,7 +436,8 @@ impl SpinLog {
         undoes
     }
 
-    /// What the thread waits for that is to wait at a hint; nothing if it has made hints only, and too many.
+    /// What the thread waits for that is to wait at a hint; nothing if it has made hints only, and
+    /// too many.
     pub(crate) fn awaited(&self) -> &[(ObjectId, u64)] {
         match self.awaits {
             Awaited::Nothing => &[],
@@ -436,8 +447,8 @@ impl SpinLog {
         }
     }
 
-    /// If a thread that is to wait at a hint does so because it is in a cycle: the first of the hints of that, as they stand in
-    /// the program.
+    /// If a thread that is to wait at a hint does so because it is in a cycle: the first of the
+    /// hints of that, as they stand in the program.
     pub(crate) fn awaits_in_cycle(&self) -> Option<Site> {
         match self.awaits {
             Awaited::InCycle => self.cycle.first_hint(),
@@ -445,7 +456,8 @@ impl SpinLog {
         }
     }
 
-    /// Whether the iteration that has come to a hint was like the one before; `None` if there was nothing in it.
+    /// Whether the iteration that has come to a hint was like the one before; `None` if there was
+    /// nothing in it.
     pub(crate) fn is_alike(&self) -> Option<bool> {
         self.alike
     }
@@ -456,11 +468,11 @@ impl SpinLog {
         self.repeats >= bound
     }
 
-    /// The thread is about to read `object` at `site`, without any hint before. Gives what to wait for, if it has
-    /// done so often enough and found the same each time.
+    /// The thread is about to read `object` at `site`, without any hint before. Gives what to wait
+    /// for, if it has done so often enough and found the same each time.
     ///
-    /// What the object shows now does not count: who runs before the thread does may change it, and whether
-    /// the thread waits must not hang on what no event of its own has seen.
+    /// What the object shows now does not count: who runs before the thread does may change it, and
+    /// whether the thread waits must not hang on what no event of its own has seen.
     pub(crate) fn repeats_itself(
         &mut self,
         site: Site,
@@ -483,7 +495,8 @@ impl SpinLog {
     /// The thread reads `object` at `site`, and finds `value`.
     ///
     /// A loop may read several locations, and may have been preceded by other reads; it is
-    /// recognised by any one read that comes back before [`ENOUGH`] others, or [fewer](FEW). Whether this is that read now.
+    /// recognised by any one read that comes back before [`ENOUGH`] others, or [fewer](FEW).
+    /// Whether this is that read now.
     #[inline(always)]
     pub(crate) fn come_back(
         &mut self,
@@ -493,7 +506,8 @@ impl SpinLog {
         bound: u32,
     ) -> bool {
         if let Some((known, before, seen)) = self.unhinted {
-            // One place in the program has one address; comparing names would take longer than the read.
+            // One place in the program has one address; comparing names would take longer than the
+            // read.
             if ptr::eq(known, site) && (before, seen) == (object, value) {
                 self.others = 0;
                 self.repeats += 1;
@@ -537,14 +551,16 @@ pub(crate) enum Meaning {
     Look(u64),
 }
 
-/// What an operation means that came out like this where the object showed something before, and shows something now.
+/// What an operation means that came out like this where the object showed something before, and
+/// shows something now.
 #[inline]
 pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)) -> Meaning {
     let looks = only_looks(kind) && outcome.succeeded();
     if is_silent(kind, outcome) {
         Meaning::Nothing
     } else if matches!(kind, OpKind::Unpark) {
-        // Which of several unparks has made the token available is nothing to see, but it is there now.
+        // Which of several unparks has made the token available is nothing to see, but it is there
+        // now.
         Meaning::Look(now)
     } else if kind.counts() {
         meaning_of_count(kind, outcome, (before, now))
@@ -560,8 +576,8 @@ pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)
 
 /// [`meaning`] of an operation that [counts](OpKind::counts).
 ///
-/// A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows that there still are
-/// references, or that there are none.
+/// A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows
+/// that there still are references, or that there are none.
 #[inline(always)]
 pub(crate) fn meaning_of_count(
     kind: &OpKind,
@@ -574,8 +590,9 @@ pub(crate) fn meaning_of_count(
     }
 }
 
-/// Whether the operation is a change, whatever the object shows of it. A dropped sender is one even if it is not the last:
-/// which one is the last depends on the order. That an initialisation begins or fails is not shown.
+/// Whether the operation is a change, whatever the object shows of it. A dropped sender is one even
+/// if it is not the last: which one is the last depends on the order. That an initialisation begins
+/// or fails is not shown.
 fn changes(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
         OpKind::DropSender | OpKind::EndOnce { .. } => true,
@@ -584,8 +601,8 @@ fn changes(kind: &OpKind, outcome: Outcome) -> bool {
     }
 }
 
-/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock only
-/// to look at what it protects is no progress.
+/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock
+/// only to look at what it protects is no progress.
 fn only_looks(kind: &OpKind) -> bool {
     matches!(
         kind,
@@ -601,8 +618,8 @@ fn only_looks(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether the operation counts neither as a change nor as a look. It commutes with others that change
-/// what it would have seen, so what it saw must not decide when a loop waits.
+/// Whether the operation counts neither as a change nor as a look. It commutes with others that
+/// change what it would have seen, so what it saw must not decide when a loop waits.
 fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
         OpKind::Taken { .. } | OpKind::EndForNoReason => true,

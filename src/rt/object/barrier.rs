@@ -1,7 +1,7 @@
 //! What does a barrier do with an operation?
 //!
-//! Arriving never blocks; leaving does, until the group is complete. Only the last arrival of a group
-//! differs from the others, so arrivals are ordered like the releases of a reference count.
+//! Arriving never blocks; leaving does, until the group is complete. Only the last arrival of a
+//! group differs from the others, so arrivals are ordered like the releases of a reference count.
 
 use crate::rt::event::operation::{OpKind, Outcome};
 
@@ -35,8 +35,8 @@ pub(crate) fn enabled(barrier: Barrier, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation. The value of an arrival has in its upper half the generation, and in
-/// its lower half how many were missing before: 1 makes it the leader.
+/// Applies an enabled operation. The value of an arrival has in its upper half the generation, and
+/// in its lower half how many were missing before: 1 makes it the leader.
 pub(crate) fn apply(barrier: Barrier, kind: &OpKind) -> (Barrier, Outcome) {
     match kind {
         OpKind::Arrive => {

@@ -1,10 +1,12 @@
 //! What does a channel do with an operation?
 //!
-//! Messages are numbered; what they say is the shim's business. Sends are ordered among themselves and
-//! so are receives, but a send behind a queue that is not empty commutes with a receive from its front.
+//! Messages are numbered; what they say is the shim's business. Sends are ordered among themselves
+//! and so are receives, but a send behind a queue that is not empty commutes with a receive from
+//! its front.
 //!
-//! In a channel without any capacity a send is an offer, which never blocks, and then a wait until the
-//! message is taken. A receiver that blocks says so first, because `try_send` succeeds only then.
+//! In a channel without any capacity a send is an offer, which never blocks, and then a wait until
+//! the message is taken. A receiver that blocks says so first, because `try_send` succeeds only
+//! then.
 
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::relation::independence::Nature;
@@ -96,7 +98,8 @@ pub(crate) fn enabled(channel: Channel, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation. What a send or a receive succeeds with is the number of the message.
+/// Applies an enabled operation. What a send or a receive succeeds with is the number of the
+/// message.
 pub(crate) fn apply(channel: Channel, kind: &OpKind) -> (Channel, Outcome) {
     match *kind {
         OpKind::Send | OpKind::TrySend if !channel.receiver => {

@@ -1,8 +1,8 @@
 //! What does a condition variable do with an operation?
 //!
-//! It knows who waits and who has been notified and not gone on yet. Which waiter `notify_one` wakes
-//! is an alternative of the notification. Whether a timed wait times out is not: it does if it goes
-//! on before it is notified, so both outcomes are explored as two orders.
+//! It knows who waits and who has been notified and not gone on yet. Which waiter `notify_one`
+//! wakes is an alternative of the notification. Whether a timed wait times out is not: it does if
+//! it goes on before it is notified, so both outcomes are explored as two orders.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::notification::SEVERAL;
@@ -31,8 +31,8 @@ const AGO_BITS: u32 = 4;
 const FIT: usize = 3;
 
 impl Condvar {
-    /// The state in one word, if nobody waits and a few have been notified, as it mostly is. A waiter does not fit, because of
-    /// its number.
+    /// The state in one word, if nobody waits and a few have been notified, as it mostly is. A
+    /// waiter does not fit, because of its number.
     pub(crate) fn pack(&self) -> Option<u64> {
         let ago = |by: u16| u64::from(self.notifications.wrapping_sub(by));
         let fits = |&(thread, by): &(ThreadId, u16)| {
@@ -104,9 +104,10 @@ pub(crate) fn alternatives(condvar: &Condvar, kind: &OpKind) -> u32 {
 }
 
 /// Applies an enabled operation of `thread`. The value of a notification is 0 if no thread was
-/// waiting; otherwise it has the number of the notification ([`notification`](crate::rt::event::notification::notification)) and the thread, or
-/// that there were several ([`woken`](crate::rt::event::notification::woken)). The value of a wake-up has the number of the notification
-/// that caused it.
+/// waiting; otherwise it has the number of the notification
+/// ([`notification`](crate::rt::event::notification::notification)) and the thread, or that there
+/// were several ([`woken`](crate::rt::event::notification::woken)). The value of a wake-up has the
+/// number of the notification that caused it.
 pub(crate) fn apply(
     condvar: &mut Condvar,
     thread: ThreadId,

@@ -13,7 +13,8 @@ use crate::rt::relation::independence::Nature;
 /// One weak reference, in the word that holds both counts.
 pub(crate) const WEAK: u64 = 1 << 32;
 
-/// How many bytes stand in front of the value whose references are counted, with their counts, if it is aligned as they are.
+/// How many bytes stand in front of the value whose references are counted, with their counts, if
+/// it is aligned as they are.
 pub(crate) const HEADER: usize = 6 * size_of::<usize>();
 
 /// What labels need to know of a count.
@@ -25,11 +26,12 @@ pub(crate) fn nature(observed: bool) -> Nature {
     }
 }
 
-/// What an upgrade sees that succeeds: not how many references there are, which others make at the same time.
+/// What an upgrade sees that succeeds: not how many references there are, which others make at the
+/// same time.
 pub(crate) const ALIVE: u64 = u64::MAX;
 
-/// [`State::polled`](super::State::polled). Where no reference is left there never is one again, and an upgrade fails however
-/// many weak ones there are.
+/// [`State::polled`](super::State::polled). Where no reference is left there never is one again,
+/// and an upgrade fails however many weak ones there are.
 #[inline]
 pub(crate) fn polled(counts: u64) -> u64 {
     match counts % WEAK {

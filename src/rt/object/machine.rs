@@ -43,11 +43,11 @@ pub(crate) struct Limits {
     /// How often in a row a wait at one place may time out before it waits for a change, or until
     /// nothing else can run.
     pub(crate) timeout_bound: u32,
-    /// How often in a row a waiting thread is let go before the execution is a livelock. There may be an end to its rounds that
-    /// nobody sees.
+    /// How often in a row a waiting thread is let go before the execution is a livelock. There may
+    /// be an end to its rounds that nobody sees.
     pub(crate) livelock_bound: u32,
-    /// The same of a thread in a loop without a hint, where each time stands for many repetitions. A loop that looks
-    /// at three objects is told before the limit of events.
+    /// The same of a thread in a loop without a hint, where each time stands for many repetitions.
+    /// A loop that looks at three objects is told before the limit of events.
     pub(crate) unhinted_livelock_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub(crate) spurious_failures: bool,
@@ -61,10 +61,11 @@ pub(crate) struct Limits {
     pub(crate) learnt: Learnt,
     /// How often a thread comes to one hint, each time having changed something since its last one.
     pub(crate) max_rounds: Option<usize>,
-    /// How often a thread comes to one hint with something changed before it lets the others go first there, each time; `None`
-    /// if it never does.
+    /// How often a thread comes to one hint with something changed before it lets the others go
+    /// first there, each time; `None` if it never does.
     pub(crate) rounds_of_turn: Option<usize>,
-    /// How many bytes the stack of a thread has that has asked for no more, to be named when that is too small.
+    /// How many bytes the stack of a thread has that has asked for no more, to be named when that
+    /// is too small.
     pub(crate) stack_size: usize,
 }
 
@@ -103,10 +104,11 @@ pub(crate) struct Machine {
     unjoined: u32,
     /// Of how many threads the code has not begun.
     unbegun: u32,
-    /// Whether a thread went no further because of how many rounds it had made, in this execution or an earlier one.
+    /// Whether a thread went no further because of how many rounds it had made, in this execution
+    /// or an earlier one.
     leaves_rounds_out: bool,
-    /// A hint, and how often at most a thread has come there in one execution with something changed, in this one or an
-    /// earlier one.
+    /// A hint, and how often at most a thread has come there in one execution with something
+    /// changed, in this one or an earlier one.
     most_rounds: Option<(Site, usize)>,
     /// Where threads have waited in loops without a hint, in this execution or an earlier one.
     hintless: Vec<Site>,
@@ -120,9 +122,11 @@ pub(crate) struct Machine {
     goes_round: bool,
     /// Who does not wait at a hint, if there is such a thread.
     solo_run: Option<GoesFurther>,
-    /// After how many events those that waited were let go last, if any have been in this execution.
+    /// After how many events those that waited were let go last, if any have been in this
+    /// execution.
     let_go_at: u32,
-    /// If only those were let go then that let the others go first: how many events the others had performed.
+    /// If only those were let go then that let the others go first: how many events the others had
+    /// performed.
     others_then: Option<u32>,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
@@ -154,8 +158,8 @@ impl Timeouts {
         self.seen.clear();
     }
 
-    /// Another one, at this place. What it has seen is kept, because what the object shows when the thread comes back to it may
-    /// hang on events that commute with all that the thread has done.
+    /// Another one, at this place. What it has seen is kept, because what the object shows when the
+    /// thread comes back to it may hang on events that commute with all that the thread has done.
     #[cold]
     fn count(&mut self, site: Site, object: ObjectId, seen: u64) {
         if self.site != Some(site) {
@@ -170,8 +174,8 @@ impl Timeouts {
     }
 }
 
-/// What a thread waits in for a change; of those that it has been let go in, that which has the most rounds before it is in a
-/// livelock.
+/// What a thread waits in for a change; of those that it has been let go in, that which has the
+/// most rounds before it is in a livelock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Loop {
     Unhinted,
@@ -198,12 +202,14 @@ struct Thread {
     /// What it has waited in last.
     loops: Loop,
     consecutive_releases: u32,
-    /// How many of its last waits in a row were in loops without a hint, if it was let go in all of them but the last.
+    /// How many of its last waits in a row were in loops without a hint, if it was let go in all of
+    /// them but the last.
     unhinted_in_a_row: u32,
     timeouts: Timeouts,
     /// How many of its waits have ended for no reason.
     wakeups: u32,
-    /// The atomics at which one of its compare-exchanges has failed for no reason, and none has succeeded since.
+    /// The atomics at which one of its compare-exchanges has failed for no reason, and none has
+    /// succeeded since.
     failed: Vec<ObjectId>,
     /// Whether a thread has joined it.
     joined: bool,
@@ -284,7 +290,8 @@ impl Empty for Machine {
         touched.empty();
         live.empty();
         seen.empty();
-        // A thread that is spawned takes the place of one of these, which none of them is asked for before.
+        // A thread that is spawned takes the place of one of these, which none of them is asked for
+        // before.
         threads.truncate(FEW);
         threads
             .iter_mut()
@@ -353,8 +360,8 @@ impl Machine {
         object
     }
 
-    /// This execution meets the object, which is made with this kind and value if it has not been met
-    /// yet.
+    /// This execution meets the object, which is made with this kind and value if it has not been
+    /// met yet.
     #[inline]
     pub(crate) fn meet(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         if !matches!(self.objects.get(object.index()), Some(Some(_))) {
@@ -362,8 +369,8 @@ impl Machine {
         }
     }
 
-    /// Makes an object. Most stand for threads or are atomics. These are made by functions of their own, since an
-    /// object of any kind would be made in one place and moved to another.
+    /// Makes an object. Most stand for threads or are atomics. These are made by functions of their
+    /// own, since an object of any kind would be made in one place and moved to another.
     #[inline]
     fn make(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         match kind {
@@ -402,8 +409,8 @@ impl Machine {
         });
     }
 
-    /// Where an object is to be put that this execution meets. There is none yet; where the compiler sees that, too,
-    /// there is none to be dropped, and the new one is made in its place.
+    /// Where an object is to be put that this execution meets. There is none yet; where the
+    /// compiler sees that, too, there is none to be dropped, and the new one is made in its place.
     #[inline(always)]
     fn new_object(&mut self, object: ObjectId) -> &mut Option<Object> {
         self.touched.put(object);
@@ -417,7 +424,8 @@ impl Machine {
         object
     }
 
-    /// [`Machine::thread_object`] of a thread that is about to be spawned, which this execution has not met.
+    /// [`Machine::thread_object`] of a thread that is about to be spawned, which this execution has
+    /// not met.
     #[inline]
     pub(crate) fn new_thread_object(&mut self, thread: ThreadId) -> ObjectId {
         let object = self.names.thread_object(thread);
@@ -432,7 +440,8 @@ impl Machine {
         object
     }
 
-    /// [`Machine::token_object`] if the object has a name. Whether this execution has met it is not asked.
+    /// [`Machine::token_object`] if the object has a name. Whether this execution has met it is not
+    /// asked.
     #[inline]
     pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
         self.names.known_token(thread)
@@ -464,8 +473,8 @@ impl Machine {
         }
     }
 
-    /// Takes the objects back to their states behind these events of the execution. What threads have announced
-    /// stays what it is.
+    /// Takes the objects back to their states behind these events of the execution. What threads
+    /// have announced stays what it is.
     pub(crate) fn rewind(&mut self, events: &[Event]) {
         for object in self.touched.iter() {
             if let Some(object) = &mut self.objects[object.index()] {
@@ -508,8 +517,9 @@ impl Machine {
         (self.names, self.sets) = (later.names, later.sets);
     }
 
-    /// Whether a compare-exchange of `thread` at this atomic has failed for no reason, and none has succeeded there since.
-    /// None is to fail so again until then, or a loop around it would have no end.
+    /// Whether a compare-exchange of `thread` at this atomic has failed for no reason, and none has
+    /// succeeded there since. None is to fail so again until then, or a loop around it would have
+    /// no end.
     pub(crate) fn has_failed_for_no_reason(&self, thread: ThreadId, object: ObjectId) -> bool {
         self.threads[thread.index()].failed.contains(&object)
     }
@@ -528,7 +538,8 @@ impl Machine {
     #[inline]
     pub(crate) fn announce(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
         let entry = &mut self.threads[thread.index()];
-        // In the pieces that it was put together from: a copy of the whole would have to wait for these.
+        // In the pieces that it was put together from: a copy of the whole would have to wait for
+        // these.
         let Operation { object, ref kind } = *operation;
         entry.last.operation.kind = *kind;
         entry.last.operation.object = object;

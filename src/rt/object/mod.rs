@@ -44,14 +44,15 @@ pub(crate) enum State {
 /// In what [`State::awaited_by`] says of a condition variable, which is followed by the thread.
 const AWAITED_BY: u64 = 1 << 63;
 
-/// Who holds a lock that was held when the execution met it: by a guard from before the model, or by one that was
-/// forgotten before the lock was moved here. No thread has this number, and [`State::pack`] has room for it.
+/// Who holds a lock that was held when the execution met it: by a guard from before the model, or
+/// by one that was forgotten before the lock was moved here. No thread has this number, and
+/// [`State::pack`] has room for it.
 pub(crate) const NOBODY: ThreadId = ThreadId((1 << 20) - 2);
 
 impl State {
-    /// The state of a new object. `value` is what an atomic holds, what a count starts from, the size
-    /// of a barrier's group, how far an initialisation has come, a channel's capacity, who holds a lock as
-    /// [`State::visible`] says it; the other kinds have no use for it.
+    /// The state of a new object. `value` is what an atomic holds, what a count starts from, the
+    /// size of a barrier's group, how far an initialisation has come, a channel's capacity, who
+    /// holds a lock as [`State::visible`] says it; the other kinds have no use for it.
     pub(crate) fn new(kind: ObjectKind, value: u64) -> State {
         match kind {
             ObjectKind::Atomic(ty) => State::Atomic { ty, value },
@@ -246,8 +247,9 @@ impl State {
         }
     }
 
-    /// What a thread sees that polls the object: a spinning thread waits until this changes. Nothing makes it another that commutes
-    /// with the look: in the same trace the thread would wait or not.
+    /// What a thread sees that polls the object: a spinning thread waits until this changes.
+    /// Nothing makes it another that commutes with the look: in the same trace the thread would
+    /// wait or not.
     #[inline]
     pub(crate) fn polled(&self) -> u64 {
         match *self {
@@ -278,19 +280,21 @@ impl State {
         }
     }
 
-    /// What a thread sees that has waited for the object with a timeout often enough: it waits until this changes.
+    /// What a thread sees that has waited for the object with a timeout often enough: it waits
+    /// until this changes.
     #[cold]
     pub(crate) fn awaited_by(&self, thread: ThreadId) -> u64 {
         match self {
-            // That another one is notified is nothing to it, and how many are may be the same when it is notified itself.
+            // That another one is notified is nothing to it, and how many are may be the same when
+            // it is notified itself.
             State::Condvar(_) => AWAITED_BY | thread.0 as u64,
             _ => self.polled(),
         }
     }
 
-    /// Whether what a thread has [polled](State::polled) would be something else now. A lock that was
-    /// free is the same until its data has been changed, whoever has held it meanwhile; one that was
-    /// held is the same while it cannot be had.
+    /// Whether what a thread has [polled](State::polled) would be something else now. A lock that
+    /// was free is the same until its data has been changed, whoever has held it meanwhile; one
+    /// that was held is the same while it cannot be had.
     #[inline]
     pub(crate) fn has_changed(&self, polled: u64) -> bool {
         let now = self.polled();
@@ -334,8 +338,8 @@ impl State {
         }
     }
 
-    /// Whether a shim of this kind whose memory holds `memory` can be in this state. An atomic that is used as one of
-    /// another type of its width is still the same one.
+    /// Whether a shim of this kind whose memory holds `memory` can be in this state. An atomic that
+    /// is used as one of another type of its width is still the same one.
     #[inline]
     pub(crate) fn may_be(&self, kind: ObjectKind, memory: u64) -> bool {
         match (self, kind) {

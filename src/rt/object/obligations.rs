@@ -1,8 +1,8 @@
 //! Does every kind of object keep what the exploration takes for granted of it?
 //!
 //! For all small states and all pairs of operations of two threads: operations that commute may be
-//! executed in either order with the same labels and the same state, and neither disables the other;
-//! and if one enables the other, they are ordered.
+//! executed in either order with the same labels and the same state, and neither disables the
+//! other; and if one enables the other, they are ordered.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::SeqCst;
@@ -298,8 +298,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::DropSender,
             OpKind::DropReceiver { discards: true },
         ],
-        // P has the receiver. Q has a sender as long as there is one, and P has another one if there
-        // are two.
+        // P has the receiver. Q has a sender as long as there is one, and P has another one if
+        // there are two.
         owns: |state, thread, kind| {
             let State::Channel(channel) = state else {
                 return false;

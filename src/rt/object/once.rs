@@ -33,8 +33,8 @@ impl Once {
     }
 }
 
-/// Whether `kind` can happen now. A thread that comes back to an initialisation it is at itself waits
-/// for ever.
+/// Whether `kind` can happen now. A thread that comes back to an initialisation it is at itself
+/// waits for ever.
 pub(crate) fn enabled(once: Once, kind: &OpKind) -> bool {
     match kind {
         OpKind::CallOnce { .. } => !matches!(once, Once::Running(_)),

@@ -1,8 +1,8 @@
 //! Uses of shims by threads that are in no model, noted while a model runs.
 //!
-//! A test that spawns a thread by `std::thread` has one that no model schedules. Its operations find no runtime on
-//! their OS thread, so they are done as std does them. They are noted here, for the whole process, and an execution
-//! that has ended asks for those that were on its own memory.
+//! A test that spawns a thread by `std::thread` has one that no model schedules. Its operations
+//! find no runtime on their OS thread, so they are done as std does them. They are noted here, for
+//! the whole process, and an execution that has ended asks for those that were on its own memory.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -50,7 +50,8 @@ pub(crate) fn note(address: usize, site: Site) {
     if MODELS.load(Ordering::Relaxed) == 0 {
         return;
     }
-    // Each is worth waiting for: it may be the only one of its model, which would be called complete without it.
+    // Each is worth waiting for: it may be the only one of its model, which would be called
+    // complete without it.
     let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
     let number = USES.fetch_add(1, Ordering::Relaxed);
     latest[number as usize % MOST] = Some(Use {
@@ -60,9 +61,9 @@ pub(crate) fn note(address: usize, site: Site) {
     });
 }
 
-/// How many uses were noted up to now. Memory that is got from the system afterwards, or a stack that another
-/// exploration has kept, was nobody else's at a use with a number from here on, because both are handed on from thread
-/// to thread in order.
+/// How many uses were noted up to now. Memory that is got from the system afterwards, or a stack
+/// that another exploration has kept, was nobody else's at a use with a number from here on,
+/// because both are handed on from thread to thread in order.
 #[inline]
 pub(crate) fn noted() -> u64 {
     USES.load(Ordering::Relaxed)

@@ -1,10 +1,11 @@
 //! Is the panic hook of the process the one that tells reports of panics?
 //!
-//! It is set by the first model of the process and never taken out again, so models in parallel tests do not get into
-//! each other's way. But a test may set one of its own, to keep what it expects off standard error, and std asks only
-//! the last one. A hook that another one replaces is dropped, which is noticed, so the next model sets its own
-//! anew, above the other. If it was only put aside (`take_hook`), nobody notices before a panic says nothing; then
-//! [`set_above`] has a look.
+//! It is set by the first model of the process and never taken out again, so models in parallel
+//! tests do not get into each other's way. But a test may set one of its own, to keep what it
+//! expects off standard error, and std asks only the last one. A hook that another one replaces is
+//! dropped, which is noticed, so the next model sets its own anew, above the other. If it was only
+//! put aside (`take_hook`), nobody notices before a panic says nothing; then [`set_above`] has a
+//! look.
 
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
@@ -48,8 +49,8 @@ pub(crate) fn set_above(listener: Listener) {
     static PREPARED: Once = Once::new();
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     PREPARED.call_once(listener.prepare);
-    // On a thread of its own, because the panic hook cannot be changed by a thread that is panicking, and a model may be run by
-    // a destructor.
+    // On a thread of its own, because the panic hook cannot be changed by a thread that is
+    // panicking, and a model may be run by a destructor.
     std::thread::spawn(move || {
         let before = take_hook();
         let is_ours = (&raw const *before).cast::<()>().addr() == OURS.load(Acquire);

@@ -1,8 +1,9 @@
 //! Which of its panics has ended a thread?
 //!
-//! A destructor may panic while its thread unwinds, and catch that itself. Or a thread has caught a panic, which nobody
-//! says, and panics again. To the panic hook the two look alike: there was one, and now there is another. The payload
-//! tells them apart with which the thread ends: it is that of the panic that nobody has caught.
+//! A destructor may panic while its thread unwinds, and catch that itself. Or a thread has caught a
+//! panic, which nobody says, and panics again. To the panic hook the two look alike: there was one,
+//! and now there is another. The payload tells them apart with which the thread ends: it is that of
+//! the panic that nobody has caught.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -42,8 +43,9 @@ pub(crate) fn words(payload: &dyn Any) -> String {
 }
 
 impl Raised {
-    /// The panic with which this thread has ended, as its payload says, and what was there before it. It is the last one where
-    /// the payload is of none, as one that was handed to `resume_unwind`.
+    /// The panic with which this thread has ended, as its payload says, and what was there before
+    /// it. It is the last one where the payload is of none, as one that was handed to
+    /// `resume_unwind`.
     pub(crate) fn of(self: Box<Self>, thread: ThreadId, payload: &dyn Any) -> Box<Raised> {
         let words = words(payload);
         let is_it = |raised: &Raised| raised.panic.thread == thread && raised.panic.text == words;

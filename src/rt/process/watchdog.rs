@@ -4,8 +4,9 @@
 //! a shared access, or that blocks on something `dpor` does not see (a lock of another crate, a
 //! channel of std), never gets there, and the OS thread that explores hangs with it. Nothing can be
 //! done about it from inside, so a second OS thread looks at a counter of steps from time to time,
-//! and says once who hangs, and where it was last seen. There is one such thread in a process, from the first
-//! exploration on, because a thread of its own would cost a short exploration more than all else.
+//! and says once who hangs, and where it was last seen. There is one such thread in a process, from
+//! the first exploration on, because a thread of its own would cost a short exploration more than
+//! all else.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
@@ -168,7 +169,8 @@ impl Pulse {
         }
     }
 
-    /// What there is to say where the user ends the process in the middle of an execution; `None` if nothing is explored.
+    /// What there is to say where the user ends the process in the middle of an execution; `None`
+    /// if nothing is explored.
     #[cfg(unix)]
     fn interrupted(&self) -> Option<String> {
         // SAFETY: as in `describe`.
@@ -219,15 +221,16 @@ impl Pulse {
 /// The clock has no moment that is much longer away; no process lives that long.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
-/// Watches a pulse until it is dropped, over all explorations that have it one after the other: most are too short to be looked
-/// at even once, and to begin anew for each takes locks.
+/// Watches a pulse until it is dropped, over all explorations that have it one after the other:
+/// most are too short to be looked at even once, and to begin anew for each takes locks.
 pub(crate) struct Watchdog {
     number: u64,
     patience: Duration,
 }
 
 impl Watchdog {
-    /// Calls `say`, from another OS thread, if the `pulse` does not beat for `patience`; once for each exploration.
+    /// Calls `say`, from another OS thread, if the `pulse` does not beat for `patience`; once for
+    /// each exploration.
     pub(crate) fn watch(
         pulse: Arc<Pulse>,
         patience: Duration,

@@ -1,7 +1,7 @@
 //! Which plain memory was accessed, and by whom last?
 //!
-//! A cell stays where it is found from one execution to the next, because mostly the next one has a cell in the same
-//! place. It counts only in the execution in which it was met last.
+//! A cell stays where it is found from one execution to the next, because mostly the next one has a
+//! cell in the same place. It counts only in the execution in which it was met last.
 
 use std::collections::BTreeMap;
 
@@ -141,7 +141,8 @@ impl Cells {
         number
     }
 
-    /// Whether a cell may begin in this memory. Mostly none does, and that can be told without a search.
+    /// Whether a cell may begin in this memory. Mostly none does, and that can be told without a
+    /// search.
     #[inline]
     fn may_be_within(&self, start: usize, length: usize) -> bool {
         self.met > 0
@@ -191,7 +192,8 @@ impl Cells {
 }
 
 impl Cell {
-    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one that is not known to be `in_order`.
+    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one that
+    /// is not known to be `in_order`.
     pub(super) fn check(
         &self,
         access: &Access,
@@ -248,8 +250,8 @@ impl Cell {
         writers.find_map(|&(who, after)| (who == thread).then_some(after))
     }
 
-    /// An access has lasted up to here. A pointer to the cell may outlive later accesses by its own thread, which
-    /// still count when it ends.
+    /// An access has lasted up to here. A pointer to the cell may outlive later accesses by its own
+    /// thread, which still count when it ends.
     pub(super) fn note(&mut self, epoch: Epoch) {
         let Access { thread, after, .. } = epoch.access;
         let later = |earlier: &Epoch| earlier.access.thread == thread && earlier.time > epoch.time;

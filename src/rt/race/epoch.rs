@@ -1,4 +1,5 @@
-//! An access to plain memory with the time of its thread, in place of a whole clock. (*FastTrack*, PLDI 2009)
+//! An access to plain memory with the time of its thread, in place of a whole clock. (*FastTrack*,
+//! PLDI 2009)
 
 use crate::rt::event::verdict::Access;
 use crate::rt::race::clock::Clock;

@@ -1,10 +1,11 @@
 //! Has a thread learnt, by whatever operations, that another one had come to a point?
 //!
-//! Here nothing is too weak: whoever reads what was written knows what the writer knew, whatever the orderings and
-//! whatever the language grants, and hands it on by what it writes. So an access that comes before a free by such a way
-//! alone may be the reason for the free, and then no execution has them in the other order. It is told apart from one
-//! that only happened to come first: who overwrites what another thread has read or written has learnt nothing, nor has
-//! who does what commutes with that.
+//! Here nothing is too weak: whoever reads what was written knows what the writer knew, whatever
+//! the orderings and whatever the language grants, and hands it on by what it writes. So an access
+//! that comes before a free by such a way alone may be the reason for the free, and then no
+//! execution has them in the other order. It is told apart from one that only happened to come
+//! first: who overwrites what another thread has read or written has learnt nothing, nor has who
+//! does what commutes with that.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,8 +15,8 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Rmw};
 use crate::rt::relation::independence::{Classes, changes_value};
 
-/// Whether after these events `learner` knows of what `thread` did when it had performed so many of its own: of its next
-/// one, or of what it did just before that.
+/// Whether after these events `learner` knows of what `thread` did when it had performed so many of
+/// its own: of its next one, or of what it did just before that.
 pub(super) fn reaches(
     events: &[Event],
     (thread, performed): (ThreadId, u32),
@@ -59,11 +60,12 @@ pub(super) fn reaches(
     knowing.contains(&learner)
 }
 
-/// Whether `taker` has got a pointer into this memory from an atomic, which came there from the thread that made what is
-/// in it when it had performed so many events: by that thread itself, or by the hands of others who had got it so.
+/// Whether `taker` has got a pointer into this memory from an atomic, which came there from the
+/// thread that made what is in it when it had performed so many events: by that thread itself, or
+/// by the hands of others who had got it so.
 ///
-/// Whoever has the pointer from anywhere else may have it by what is not seen, and be ordered by that. So may who has only
-/// looked at it, if another thread has then taken it out of the atomic.
+/// Whoever has the pointer from anywhere else may have it by what is not seen, and be ordered by
+/// that. So may who has only looked at it, if another thread has then taken it out of the atomic.
 pub(super) fn hands_over(
     events: &[Event],
     (maker, made): (ThreadId, u32),

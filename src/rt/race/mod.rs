@@ -1,25 +1,27 @@
 //! Is every access to plain memory ordered with the others?
 //!
 //! A consumer of events: the [`Detector`] is told every event and every access to a cell, and says
-//! where two accesses of different threads, one of them a write, are not ordered by what the language
-//! grants ([`sync`]). Vector clocks with epochs, as in FastTrack (Flanagan and Freund, PLDI 2009): of
-//! the writes only the last has to be kept, of the reads one per thread since that write.
+//! where two accesses of different threads, one of them a write, are not ordered by what the
+//! language grants ([`sync`]). Vector clocks with epochs, as in FastTrack (Flanagan and Freund,
+//! PLDI 2009): of the writes only the last has to be kept, of the reads one per thread since that
+//! write.
 //!
-//! Accesses are neither events nor scheduling points. One execution per trace is enough to see every
-//! race, because equal traces have equal synchronisation.
+//! Accesses are neither events nor scheduling points. One execution per trace is enough to see
+//! every race, because equal traces have equal synchronisation.
 //!
-//! Two more things are accesses. Giving a block back to the allocator conflicts with every use of what
-//! is in it, cells and shims alike. And a shim's own memory can be read or written plainly
+//! Two more things are accesses. Giving a block back to the allocator conflicts with every use of
+//! what is in it, cells and shims alike. And a shim's own memory can be read or written plainly
 //! (`get_mut`, `unsync_load`), which conflicts with its operations.
 //!
-//! What a block holds is written when it has been allocated, by the same thread, and no shim is told: `new` is
-//! a constant. So the allocation counts as a write of the whole block, and whoever has the pointer by a store
-//! that publishes nothing may not use what it leads to, be it a cell or an atomic. What is on the stack of a
-//! thread has been made there, too: at some time, of which only the beginning of that thread is known to be
-//! earlier.
+//! What a block holds is written when it has been allocated, by the same thread, and no shim is
+//! told: `new` is a constant. So the allocation counts as a write of the whole block, and whoever
+//! has the pointer by a store that publishes nothing may not use what it leads to, be it a cell or
+//! an atomic. What is on the stack of a thread has been made there, too: at some time, of which
+//! only the beginning of that thread is known to be earlier.
 //!
-//! Giving a block back is such a use as well, but only by who has got the pointer from an atomic: whoever has it from
-//! elsewhere may have it by a lock or a channel that is not a shim ([`flow::hands_over`]).
+//! Giving a block back is such a use as well, but only by who has got the pointer from an atomic:
+//! whoever has it from elsewhere may have it by a lock or a channel that is not a shim
+//! ([`flow::hands_over`]).
 
 mod cells;
 mod clock;
@@ -75,7 +77,8 @@ struct Aside {
 }
 
 impl Aside {
-    /// What they know after all that has happened so far, of which a part may have been learnt of before.
+    /// What they know after all that has happened so far, of which a part may have been learnt of
+    /// before.
     fn after(&mut self, past: Past<'_>, gone: &[ValueGone]) -> &mut Knowledge {
         let now = (past.events.len(), past.fences.len());
         let since = std::mem::replace(&mut self.seen, now);
@@ -99,8 +102,8 @@ impl Aside {
     }
 }
 
-/// The making of the memory in this region, seen by who uses what is in it: the allocation of its block, or the first
-/// that its thread did, behind which the variable has been made.
+/// The making of the memory in this region, seen by who uses what is in it: the allocation of its
+/// block, or the first that its thread did, behind which the variable has been made.
 fn making(region: &Region, used: &Access, fences: &Fences) -> Option<Epoch> {
     match *region {
         Region::Heap { thread, events, .. } => {
@@ -132,17 +135,20 @@ fn none(_: &Access) -> bool {
     false
 }
 
-/// Whether the event is an operation on an atomic that tells others less, or learns less from them, than it comes after.
+/// Whether the event is an operation on an atomic that tells others less, or learns less from them,
+/// than it comes after.
 fn is_weak(event: &Event) -> bool {
     sync::reads(event).is_some_and(|order| !acquires(order))
         || sync::writes(event).is_some_and(|order| !releases(order))
 }
 
-/// Whether it is known that the thread of this event, which knows what is in `clock`, has learnt of its object.
+/// Whether it is known that the thread of this event, which knows what is in `clock`, has learnt of
+/// its object.
 ///
 /// # Errors
 ///
-/// The race, if it has not: another thread has allocated the block that the object is in, or has it on its stack.
+/// The race, if it has not: another thread has allocated the block that the object is in, or has it
+/// on its stack.
 #[inline(never)]
 fn has_learnt(
     event: &Event,
@@ -150,8 +156,8 @@ fn has_learnt(
     clock: &Clock,
     fences: &Fences,
 ) -> Result<bool, Box<DataRace>> {
-    // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of std's that
-    // nobody waits for: no event shows that it was learnt of.
+    // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of
+    // std's that nobody waits for: no event shows that it was learnt of.
     if matches!(event.operation.kind, OpKind::Park | OpKind::Unpark) {
         return Ok(false);
     }
@@ -211,8 +217,8 @@ impl Detector {
         }
     }
 
-    /// Whether some operation among these events, which are all so far, has an ordering by which it tells others less, or learns
-    /// less from them, than it comes after.
+    /// Whether some operation among these events, which are all so far, has an ordering by which it
+    /// tells others less, or learns less from them, than it comes after.
     pub(crate) fn sees_less(&mut self, events: &[Event]) -> bool {
         let (known, less) = &mut self.weaker;
         *less = *less || events[(*known).min(events.len())..].iter().any(is_weak);
@@ -224,8 +230,8 @@ impl Detector {
     ///
     /// # Errors
     ///
-    /// The race, if it is not ordered with an earlier plain access to the memory of its object, or with the
-    /// allocation of the block that its object is in.
+    /// The race, if it is not ordered with an earlier plain access to the memory of its object, or
+    /// with the allocation of the block that its object is in.
     #[inline]
     pub(crate) fn observe(&mut self, event: &Event, names: &Names) -> Result<(), Box<DataRace>> {
         if !self.active {
@@ -269,13 +275,14 @@ impl Detector {
         }
     }
 
-    /// Whether there is something in this memory that the access by which it is freed may race with.
+    /// Whether there is something in this memory that the access by which it is freed may race
+    /// with.
     pub(crate) fn knows_in(&self, start: usize, length: usize) -> bool {
         self.active && self.cells.any_within(start, length)
     }
 
-    /// The memory is given back, with these objects and the cells in it. Some of the objects may be `counts` of its
-    /// references: who gives it back has waited for all who have given theirs up.
+    /// The memory is given back, with these objects and the cells in it. Some of the objects may be
+    /// `counts` of its references: who gives it back has waited for all who have given theirs up.
     ///
     /// # Errors
     ///
@@ -308,8 +315,9 @@ impl Detector {
         }))
     }
 
-    /// The race of the free of this block with its making: the thread that gives it back has got the pointer in a way that
-    /// does not order the two. This has happened so far, and these values are gone.
+    /// The race of the free of this block with its making: the thread that gives it back has got
+    /// the pointer in a way that does not order the two. This has happened so far, and these values
+    /// are gone.
     pub(crate) fn free_of_made(
         &mut self,
         (start, block): (usize, &Block),
@@ -371,8 +379,8 @@ impl Detector {
         !self.mixed.is_empty()
     }
 
-    /// There is another object now where this one was. If its memory was accessed plainly, which may be what has changed
-    /// it, the operations on the other one must be ordered with that, too.
+    /// There is another object now where this one was. If its memory was accessed plainly, which
+    /// may be what has changed it, the operations on the other one must be ordered with that, too.
     pub(crate) fn is_followed(&mut self, object: ObjectId, by: ObjectId) {
         if let Some(&memory) = self.mixed.get(&object) {
             self.mixed.insert(by, memory);
@@ -433,7 +441,8 @@ impl Detector {
         }
     }
 
-    /// Ends that access, which has lasted up to now, or else at least up to the last event of its thread.
+    /// Ends that access, which has lasted up to now, or else at least up to the last event of its
+    /// thread.
     pub(crate) fn end(
         &mut self,
         memory: (usize, usize),
@@ -472,13 +481,14 @@ impl Detector {
     }
 }
 
-/// Whether the second thread has learnt of the first access, in whatever way: what orders the two is too weak, or is nothing
-/// that the language orders by, but is there.
+/// Whether the second thread has learnt of the first access, in whatever way: what orders the two
+/// is too weak, or is nothing that the language orders by, but is there.
 pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
     let first = &race.first;
     let performed = match race.lasts {
         Lasts::Until(events) => events,
-        // Up to when it has to be known, nobody can say: it counts what the first thread has told since it began.
+        // Up to when it has to be known, nobody can say: it counts what the first thread has told
+        // since it began.
         Lasts::OnAndOn => first.after,
     };
     flow::reaches(events, (first.thread, performed), race.second.thread)

@@ -1,10 +1,10 @@
 //! What does an operation tell other threads, and what does it learn from them?
 //!
 //! This is the happens-before that the language grants to plain memory, and nothing more: C++20's
-//! synchronises-with for atomics and fences ([atomics.order], [atomics.fences]), and what std's docs
-//! promise of its locks, threads and channels. It is weaker than the one of `rt/relation/happens_before.rs`,
-//! which orders all conflicting events so that executions can be told apart: there a relaxed load comes
-//! after the store it reads from, here it learns nothing.
+//! synchronises-with for atomics and fences ([atomics.order], [atomics.fences]), and what std's
+//! docs promise of its locks, threads and channels. It is weaker than the one of
+//! `rt/relation/happens_before.rs`, which orders all conflicting events so that executions can be
+//! told apart: there a relaxed load comes after the store it reads from, here it learns nothing.
 //!
 //! Operations that commute tell and learn the same in either order, or equal traces would not have
 //! equal races: a reader's unlock tells writers and not readers, a release of a count only tells.
@@ -30,8 +30,8 @@ pub(super) struct Knowledge {
     fences: Fences,
 }
 
-/// What there is to be learnt from each object. Objects keep their numbers from one execution to the next,
-/// so what they have told is only forgotten when they are met again.
+/// What there is to be learnt from each object. Objects keep their numbers from one execution to
+/// the next, so what they have told is only forgotten when they are met again.
 #[derive(Debug, Default)]
 struct Objects {
     list: Vec<Object>,
@@ -95,8 +95,8 @@ struct Object {
     /// From a lock: by writers only. From a barrier: by the group that is being gathered. From a
     /// channel: by who finds the receiver gone.
     told_some: Clock,
-    /// By who receives each message, and by who waits for it to be received. From a barrier the former: by who leaves each
-    /// group.
+    /// By who receives each message, and by who waits for it to be received. From a barrier the
+    /// former: by who leaves each group.
     messages: VecDeque<(u64, Clock)>,
     taken: VecDeque<(u64, Clock)>,
     /// The last operation of each thread that only reads, and of each that does not.
@@ -275,8 +275,9 @@ impl Knowledge {
             .resize_with(thread.index() + 1, Thread::default);
     }
 
-    /// An event has happened. If its thread is not known to have learnt of its object, `has_learnt` is asked whether
-    /// that is known now, and is told what the thread knows, and which fences there were.
+    /// An event has happened. If its thread is not known to have learnt of its object, `has_learnt`
+    /// is asked whether that is known now, and is told what the thread knows, and which fences
+    /// there were.
     ///
     /// # Errors
     ///
@@ -442,8 +443,8 @@ impl Knowledge {
         }
     }
 
-    /// What stood for a value among the weak references is given up, as one of those: whoever gives up the last one comes
-    /// after that.
+    /// What stood for a value among the weak references is given up, as one of those: whoever gives
+    /// up the last one comes after that.
     pub(super) fn value_is_gone(&mut self, gone: ValueGone) {
         let mut clock = self.thread(gone.thread).clock.clone();
         // It comes behind what the thread has done since its last event.
@@ -451,7 +452,8 @@ impl Knowledge {
         self.object(gone.count).told_some.join(&clock);
     }
 
-    /// What `thread` knows who comes after all that have given up a reference which one of these counts counts.
+    /// What `thread` knows who comes after all that have given up a reference which one of these
+    /// counts counts.
     pub(super) fn after_all(&mut self, thread: ThreadId, counts: &[ObjectId]) -> Clock {
         let mut clock = self.thread(thread).clock.clone();
         for object in counts.iter().filter_map(|&count| self.objects.get(count)) {
@@ -461,8 +463,8 @@ impl Knowledge {
         clock
     }
 
-    /// The race of a plain access to an object's memory, by a thread that knows what is in `clock`, with an operation on
-    /// the object.
+    /// The race of a plain access to an object's memory, by a thread that knows what is in `clock`,
+    /// with an operation on the object.
     pub(super) fn check(
         &self,
         object: ObjectId,

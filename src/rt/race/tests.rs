@@ -395,8 +395,9 @@ const BLOCK_OF_P: Region = Region::Heap {
     offset: 0,
 };
 
-/// Whether P, which has allocated a block at its beginning, and Q race if Q reads a cell in the block after P's
-/// store and Q's load of something else, with these orderings; and if Q loads an atomic in the block.
+/// Whether P, which has allocated a block at its beginning, and Q race if Q reads a cell in the
+/// block after P's store and Q's load of something else, with these orderings; and if Q loads an
+/// atomic in the block.
 fn made(write: Ordering, read: Ordering) -> (bool, bool) {
     let block = BLOCK_OF_P;
     let mut names = names();
@@ -456,7 +457,8 @@ fn draw(state: &mut u64, n: usize) -> usize {
 
 /// What [`Knowledge`] says of atomics and fences, without any short cut.
 struct Plain {
-    /// Of each thread what it knows, what its relaxed stores tell, and what its relaxed loads have seen.
+    /// Of each thread what it knows, what its relaxed stores tell, and what its relaxed loads have
+    /// seen.
     threads: Vec<[Vec<u32>; 3]>,
     told: Vec<Vec<u32>>,
 }

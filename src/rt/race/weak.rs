@@ -1,8 +1,9 @@
 //! Which orderings are too weak for two accesses to be in order?
 //!
-//! What a thread knows may come to another one by several hands, and is lost where one of them tells it, or learns it, with
-//! an ordering that is too weak. [`too_weak`] names the pairs of operations where that is so, of which it has tried what
-//! stronger orderings would do: one of several, if each of them would do, or several that would do only together.
+//! What a thread knows may come to another one by several hands, and is lost where one of them
+//! tells it, or learns it, with an ordering that is too weak. [`too_weak`] names the pairs of
+//! operations where that is so, of which it has tried what stronger orderings would do: one of
+//! several, if each of them would do, or several that would do only together.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -19,8 +20,9 @@ use crate::rt::event::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
 /// How many pairs are tried at most.
 const PAIRS_MAX: usize = 64;
 
-/// The atomic writes by a thread that knew of the first access, each with a read of it by one that did not, which would have
-/// ordered the two accesses with stronger orderings. A fence makes up for an ordering.
+/// The atomic writes by a thread that knew of the first access, each with a read of it by one that
+/// did not, which would have ordered the two accesses with stronger orderings. A fence makes up for
+/// an ordering.
 pub(crate) fn too_weak(race: &DataRace, past: Past<'_>) -> TooWeak {
     let certainly = behind_the_making(race, past);
     let race = certainly.as_ref().unwrap_or(race);
@@ -37,9 +39,10 @@ pub(crate) fn too_weak(race: &DataRace, past: Past<'_>) -> TooWeak {
     }
 }
 
-/// The race with the making of a variable on a stack, of which nobody knows when it was made, as one with what was certainly
-/// done later: whoever got the pointer from an atomic got it by the last pointer that the maker has put into one, or by an
-/// earlier one, and whoever has it from elsewhere by the last that the maker did.
+/// The race with the making of a variable on a stack, of which nobody knows when it was made, as
+/// one with what was certainly done later: whoever got the pointer from an atomic got it by the
+/// last pointer that the maker has put into one, or by an earlier one, and whoever has it from
+/// elsewhere by the last that the maker did.
 fn behind_the_making(race: &DataRace, past: Past<'_>) -> Option<DataRace> {
     if race.first.effect != Effect::Make || race.block.is_some() {
         return None;
@@ -63,9 +66,10 @@ fn behind_the_making(race: &DataRace, past: Past<'_>) -> Option<DataRace> {
     })
 }
 
-/// Those of which each would do, the last one first. If there are some of which only one side is too weak, something was
-/// forgotten there, and where both sides are too weak they are mostly meant to be: no others are named then. Of what one thread
-/// tells another one by one atomic, the last is what that one goes by.
+/// Those of which each would do, the last one first. If there are some of which only one side is
+/// too weak, something was forgotten there, and where both sides are too weak they are mostly meant
+/// to be: no others are named then. Of what one thread tells another one by one atomic, the last is
+/// what that one goes by.
 fn each_alone(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     let suffices = |these: &[usize]| would_know(race, past, strong(these));
     let mut links: Vec<Weak> = Vec::new();
@@ -94,8 +98,8 @@ fn each_alone(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     without_other_readers(links, race, past)
 }
 
-/// Those of which the second thread learns something. Where a write would do because one thread reads it, it would do with any
-/// other read of it, too.
+/// Those of which the second thread learns something. Where a write would do because one thread
+/// reads it, it would do with any other read of it, too.
 fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     let place = |of: &Event| {
         let is_it = |event: &Event| (event.thread, event.index) == (of.thread, of.index);
@@ -145,7 +149,8 @@ fn strong(these: &[usize]) -> impl Fn(usize) -> Strength + '_ {
     }
 }
 
-/// Those that would do together, and not if one of them stayed as it is, in the order of the reads. None if there are too many.
+/// Those that would do together, and not if one of them stayed as it is, in the order of the reads.
+/// None if there are too many.
 fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     let suffices = |these: &[usize]| would_know(race, past, strong(these));
     let both = |pairs: &[(usize, usize)]| -> Vec<usize> {
@@ -164,7 +169,8 @@ fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
             at += 1;
         }
     }
-    // A fence may make up for one side or for another one, and not for both: whoever leaves out one of them needs the other.
+    // A fence may make up for one side or for another one, and not for both: whoever leaves out one
+    // of them needs the other.
     let mut needed = both(&pairs);
     for side in both(&pairs) {
         let fewer: Vec<usize> = needed.iter().copied().filter(|&at| at != side).collect();
@@ -181,8 +187,9 @@ fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     pairs.iter().map(weak).collect()
 }
 
-/// Whether this write releases by itself, or stands behind a fence that does. Otherwise, if its ordering does not matter, it is
-/// another operation that makes up for it, and nothing can be said of this one.
+/// Whether this write releases by itself, or stands behind a fence that does. Otherwise, if its
+/// ordering does not matter, it is another operation that makes up for it, and nothing can be said
+/// of this one.
 fn may_release(past: Past<'_>, writer: usize) -> bool {
     let by_itself = sync::writes(&past.events[writer]).is_some_and(sync::releases);
     let is_before = |fence: &Fence| {
@@ -208,13 +215,13 @@ fn acquires_behind(past: Past<'_>, event: usize) -> bool {
     })
 }
 
-/// The positions of such writes, each with that of the read, in the order of the reads. It may count as knowing what a thread
-/// would know if all orderings were the strongest.
+/// The positions of such writes, each with that of the read, in the order of the reads. It may
+/// count as knowing what a thread would know if all orderings were the strongest.
 fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)> {
     let first = race.first.thread;
     let (mut has, mut would) = (Knowledge::default(), Knowledge::default());
-    // By atomic, the last write of a thread that knew of the access, of which a reader there learns, if it was not
-    // overwritten by one that did not know.
+    // By atomic, the last write of a thread that knew of the access, of which a reader there
+    // learns, if it was not overwritten by one that did not know.
     let mut carried: FxHashMap<ObjectId, usize> = FxHashMap::default();
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     for it in past.moves() {
@@ -258,7 +265,8 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
     pairs
 }
 
-/// Whether this write only hands on what an earlier one has released, and releases nothing by itself.
+/// Whether this write only hands on what an earlier one has released, and releases nothing by
+/// itself.
 fn continues(event: &Event, earlier: Option<&Event>) -> bool {
     let releases = |event| sync::writes(event).is_some_and(sync::releases);
     !matches!(event.operation.kind, OpKind::Store { .. })
@@ -266,7 +274,8 @@ fn continues(event: &Event, earlier: Option<&Event>) -> bool {
         && earlier.is_some_and(releases)
 }
 
-/// Whether the second thread would know of the first access if the events, by their positions, had orderings of this strength.
+/// Whether the second thread would know of the first access if the events, by their positions, had
+/// orderings of this strength.
 fn would_know(race: &DataRace, past: Past<'_>, strength: impl Fn(usize) -> Strength) -> bool {
     let mut knowledge = known_at_the_use(race, past, strength);
     knows(&mut knowledge, race.second.thread, race)
@@ -296,7 +305,8 @@ fn known_at_the_use(
     knowledge
 }
 
-/// Whether the event uses what is in the block that the first access has made: by that, its thread learns of it too late.
+/// Whether the event uses what is in the block that the first access has made: by that, its thread
+/// learns of it too late.
 fn is_the_use(race: &DataRace, event: &Event) -> bool {
     race.first.effect == Effect::Make
         && event.thread == race.second.thread

@@ -1,19 +1,19 @@
 //! Which events are ordered, and which of them race?
 //!
 //! Each event has a vector clock: for each thread, how many of its events happen before this one
-//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an execution, or in several while a
-//! long one goes on, for the part that is new; the prefix keeps its own (\[SS\] section 3 for the relation, and the
-//! advice of a mature engine for the order of the steps: judge a race first, join its clock after). How they grow is told
-//! in [`past`].
+//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an
+//! execution, or in several while a long one goes on, for the part that is new; the prefix keeps
+//! its own (\[SS\] section 3 for the relation, and the advice of a mature engine for the order of
+//! the steps: judge a race first, join its clock after). How they grow is told in [`past`].
 //!
 //! A *race* is a pair of ordered events of different threads with nothing between them. Candidates
 //! come from the object's access record, not from all pairs: for each slot of classes
-//! ([`Class::slot`]) the latest accesses since the last total one, as far as the event before does not know
-//! them. The candidates are looked at from the latest to the earliest, so that one which happens before another
-//! is seen to be covered.
+//! ([`Class::slot`]) the latest accesses since the last total one, as far as the event before does
+//! not know them. The candidates are looked at from the latest to the earliest, so that one which
+//! happens before another is seen to be covered.
 //!
-//! An event on an atomic that nobody contends for ([`contention`]) is not even noted on it, and of a long stretch of events
-//! that are ordered with nothing one row is kept ([`rows`]).
+//! An event on an atomic that nobody contends for ([`contention`]) is not even noted on it, and of
+//! a long stretch of events that are ordered with nothing one row is kept ([`rows`]).
 
 mod candidates;
 mod clock;
@@ -46,7 +46,8 @@ use crate::rt::relation::independence::{COUNTED, Class, Classes, ReadSets, WAIT_
 #[derive(Default, Clone, Debug)]
 pub(crate) struct HappensBefore {
     past: Past,
-    /// What has been done to each object. Of those that no two threads contend for nothing is noted.
+    /// What has been done to each object. Of those that no two threads contend for nothing is
+    /// noted.
     objects: Vec<Record>,
     contention: Contention,
 }
@@ -83,7 +84,8 @@ impl HappensBefore {
         self.knows(second, thread, index)
     }
 
-    /// Whether the event of `thread` with this index happens before the one at `position`, or is it.
+    /// Whether the event of `thread` with this index happens before the one at `position`, or is
+    /// it.
     #[inline]
     pub(crate) fn knows(&self, position: u32, thread: ThreadId, index: u32) -> bool {
         self.look_at(position).knows(thread, index)
@@ -121,16 +123,16 @@ impl HappensBefore {
         self.look_at(position).races()
     }
 
-    /// The positions of the events on `object`, in order. Of an atomic that no two threads contend for there are none: nobody
-    /// asks for those that are ordered with nothing.
+    /// The positions of the events on `object`, in order. Of an atomic that no two threads contend
+    /// for there are none: nobody asks for those that are ordered with nothing.
     pub(crate) fn events_on(&self, object: ObjectId) -> &[u32] {
         self.objects
             .get(object.index())
             .map_or(&[], |record| &record.events)
     }
 
-    /// Whether nothing was done before the event at `position` to the one object that it touches. Of an event that
-    /// touches several this is not said.
+    /// Whether nothing was done before the event at `position` to the one object that it touches.
+    /// Of an event that touches several this is not said.
     #[inline]
     pub(crate) fn is_first_on_its_object(&self, position: u32) -> bool {
         let row = self.past.rows.row(position);
@@ -154,18 +156,21 @@ impl HappensBefore {
             && first.rank + 1 == second.rank
     }
 
-    /// Whether another thread may do something to this object that events on it are ordered with, as far as is known.
+    /// Whether another thread may do something to this object that events on it are ordered with,
+    /// as far as is known.
     #[inline]
     pub(crate) fn is_contended(&self, object: ObjectId) -> bool {
         self.contention.is_on(object)
     }
 
-    /// What is known of who contends for which atomic ([`contention`] says why a checkpoint needs it).
+    /// What is known of who contends for which atomic ([`contention`] says why a checkpoint needs
+    /// it).
     pub(crate) fn save_contention(&self) -> Vec<u64> {
         self.contention.save()
     }
 
-    /// Takes up what [`HappensBefore::save_contention`] has given; false if these are no such numbers.
+    /// Takes up what [`HappensBefore::save_contention`] has given; false if these are no such
+    /// numbers.
     pub(crate) fn restore_contention(&mut self, numbers: &[u64]) -> bool {
         self.contention.restore(numbers)
     }
@@ -189,8 +194,8 @@ impl HappensBefore {
         record.map_or(Classes::NONE, |record| record.classes)
     }
 
-    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or behind it, and of its slot;
-    /// asked of the latest first.
+    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or
+    /// behind it, and of its slot; asked of the latest first.
     #[inline]
     pub(crate) fn any_access(
         &self,
@@ -212,22 +217,23 @@ impl HappensBefore {
         record.map_or(NOWHERE, |record| record.heads[slot])
     }
 
-    /// The latest event in the slot of the one at `position`, on its object, that is not known to come before it, or
+    /// The latest event in the slot of the one at `position`, on its object, that is not known to
+    /// come before it, or
     /// [`NOWHERE`]: those in between do.
     #[inline]
     pub(crate) fn apart(&self, position: u32) -> u32 {
         self.past.rows.row(position).apart
     }
 
-    /// Goes back from `latest` through the events of its slot on its object, as far as they are at `from` or behind it.
-    /// `found` says of each which one is next.
+    /// Goes back from `latest` through the events of its slot on its object, as far as they are at
+    /// `from` or behind it. `found` says of each which one is next.
     #[inline]
     pub(crate) fn go_back(&self, latest: u32, from: u32, found: impl FnMut(u32) -> Next) {
         self.past.go_back(latest, from, found);
     }
 
-    /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has
-    /// together share slots, so this is less than the slots of all such classes.
+    /// The slots of the events on `object` that may change what a wait looks at. Classes that no
+    /// object has together share slots, so this is less than the slots of all such classes.
     #[inline]
     pub(crate) fn changing_slots(&self, object: ObjectId) -> u32 {
         let record = self.objects.get(object.index());
@@ -272,13 +278,14 @@ impl HappensBefore {
         self.extend_if_known(trace, sets, false);
     }
 
-    /// [`HappensBefore::extend`], which is no use `early` in an execution any more once this is false: what has not come to
-    /// its end is not known well enough.
+    /// [`HappensBefore::extend`], which is no use `early` in an execution any more once this is
+    /// false: what has not come to its end is not known well enough.
     #[inline(never)]
     pub(crate) fn extend_if_known(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> bool {
         while let Err(position) = self.add_all(trace, sets, early) {
             if !early {
-                // The rest is looked through before all begins anew: a first execution may have many such events.
+                // The rest is looked through before all begins anew: a first execution may have
+                // many such events.
                 for event in &trace.events()[position..] {
                     self.contention.note(event.thread, event.label);
                 }
@@ -291,16 +298,16 @@ impl HappensBefore {
         true
     }
 
-    /// What an event has done to an object may be ordered with what was done to it before, of which nothing was noted. That
-    /// happens once for each object.
+    /// What an event has done to an object may be ordered with what was done to it before, of which
+    /// nothing was noted. That happens once for each object.
     #[cold]
     fn restart(&mut self) {
         self.contention.be_surprised();
         self.truncate(0);
     }
 
-    /// Gives a clock to every event that has none yet, up to the first one that may be ordered with others which no order
-    /// was possible with before.
+    /// Gives a clock to every event that has none yet, up to the first one that may be ordered with
+    /// others which no order was possible with before.
     #[inline(always)]
     fn add_all(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> Result<(), usize> {
         if self.past.clocks.width() < trace.threads() {
@@ -350,7 +357,8 @@ impl HappensBefore {
                     clock = (self.past).race_in(trace, sets, record, slots, seeker, clock);
                 }
                 let total = record.heads[0];
-                // The latest total one is before the others, and ordered with whatever happens on its object.
+                // The latest total one is before the others, and ordered with whatever happens on
+                // its object.
                 if total != NOWHERE && self.past.is_new(event.thread, clock.start, total) {
                     clock = self.past.race(clock, total, position);
                 }
@@ -389,8 +397,8 @@ impl HappensBefore {
         });
     }
 
-    /// Notes what a wait, which is the last event, has read, and gives its clock after what it has to be behind,
-    /// and how many events there were before it on the last object.
+    /// Notes what a wait, which is the last event, has read, and gives its clock after what it has
+    /// to be behind, and how many events there were before it on the last object.
     #[inline(never)]
     fn add_wait(
         &mut self,

@@ -1,8 +1,9 @@
 //! Which operations do not commute? The only place that knows.
 //!
-//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to [`label`](crate::rt::event::label); its [`Class`] is a part of it.
-//! [`Class::conflicts`] then says which classes may not be swapped on one object. Both are exhaustive, without a
-//! catch-all arm.
+//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to
+//! [`label`](crate::rt::event::label); its [`Class`] is a part of it. [`Class::conflicts`] then
+//! says which classes may not be swapped on one object. Both are exhaustive, without a catch-all
+//! arm.
 //!
 //! Two questions are asked of the relation, and for most kinds of objects they are the same:
 //! [`ordered`], of two events that have both happened (this makes happens-before), and
@@ -42,8 +43,8 @@ impl Label {
         PLACES[self.number() as usize]
     }
 
-    /// The slots in which there may be accesses that an access with this label is related with by class, but not by
-    /// its number or its set.
+    /// The slots in which there may be accesses that an access with this label is related with by
+    /// class, but not by its number or its set.
     #[inline]
     pub(crate) fn uncertain_slots(self) -> u32 {
         UNCERTAIN[self.number() as usize]
@@ -68,7 +69,8 @@ impl Label {
         self.object() == object && TOTAL.has(self.number())
     }
 
-    /// Whether the event is an acquisition that an operation of class `wanted` may have to wait for.
+    /// Whether the event is an acquisition that an operation of class `wanted` may have to wait
+    /// for.
     pub(crate) fn shuts_out(self, wanted: Class) -> bool {
         self.class().acquires()
             && self.class().conflicts().contains(wanted)
@@ -221,8 +223,8 @@ const TOTAL: Classes = {
     total
 };
 
-/// For each class by number those that it may be related with: those that it conflicts with, and for waits those
-/// that change a value.
+/// For each class by number those that it may be related with: those that it conflicts with, and
+/// for waits those that change a value.
 static RELATED: [Classes; 64] = {
     let mut table = [Classes::NONE; 64];
     let mut i = 0;
@@ -241,8 +243,8 @@ static RELATED: [Classes; 64] = {
     table
 };
 
-/// [`Label::place`] by number. A release or an arrival is taken for one that is not the last. Two of those are
-/// not ordered ([`ordered`]), however many there are.
+/// [`Label::place`] by number. A release or an arrival is taken for one that is not the last. Two
+/// of those are not ordered ([`ordered`]), however many there are.
 static PLACES: [Place; 64] = {
     let mut table = [Place { behind: 0, slot: 0 }; 64];
     let mut i = 0;
@@ -262,8 +264,8 @@ static PLACES: [Place; 64] = {
     table
 };
 
-/// [`Label::uncertain_slots`] by number: those of the classes that [`meet`] tells apart by their numbers. The slot of
-/// waits leads from one wait to the one before, whatever that has read.
+/// [`Label::uncertain_slots`] by number: those of the classes that [`meet`] tells apart by their
+/// numbers. The slot of waits leads from one wait to the one before, whatever that has read.
 static UNCERTAIN: [u32; 64] = {
     let mut table = [1 << WAIT_SLOT; 64];
     let mut i = 0;
@@ -287,7 +289,8 @@ const NUMBERED: [(Class, Class); 7] = [
     (Class::Received, Class::Taken),
 ];
 
-/// Those that are related with some classes only if their numbers say so, and waits, which have no object.
+/// Those that are related with some classes only if their numbers say so, and waits, which have no
+/// object.
 const SPECIAL: Classes = Classes::of(&[
     Class::Drop,
     Class::Arrive,

@@ -2,8 +2,8 @@
 //!
 //! They are if they have the same events with the same labels and the same happens-before. An
 //! event's vector clock says which events happen before it, so the set of (event, label, clock) is
-//! the trace; its hash, with the events summed up so that their order does not count, is the key. The two halves of a key
-//! have nothing in common but what they are made of.
+//! the trace; its hash, with the events summed up so that their order does not count, is the key.
+//! The two halves of a key have nothing in common but what they are made of.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -17,8 +17,8 @@ use crate::rt::relation::independence::{Class, ReadSets};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct TraceKey(u64, u64);
 
-/// What stands for threads and objects in the keys of one exploration: hashes of their names and not
-/// indices, so that keys of different explorations can be compared. One for each half of a key.
+/// What stands for threads and objects in the keys of one exploration: hashes of their names and
+/// not indices, so that keys of different explorations can be compared. One for each half of a key.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hashes {
     threads: Vec<[u64; 2]>,
@@ -26,7 +26,8 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    /// Makes sure that all of these names are known. A name stands for the same as long as there are names.
+    /// Makes sure that all of these names are known. A name stands for the same as long as there
+    /// are names.
     fn learn(&mut self, names: &Names) {
         for thread in (self.threads.len() as u32..names.thread_count() as u32).map(ThreadId) {
             let creator = names.creator(thread);
@@ -68,8 +69,8 @@ impl TraceKey {
             _ if label.object() == ObjectId::NONE => [0; 2],
             _ => hashes.objects[label.object().index()],
         };
-        // A sum of products with numbers that are as good as random tells clocks apart as well as a hash
-        // of the whole.
+        // A sum of products with numbers that are as good as random tells clocks apart as well as a
+        // hash of the whole.
         let mut past = [0u64; 2];
         for (thread, number) in hashes.threads.iter().zip(0..) {
             let clock = u64::from(clocks.clock(position, ThreadId(number)));
@@ -106,8 +107,8 @@ impl TraceKey {
         TraceKey(self.0 | 1, self.1)
     }
 
-    /// A place for it among those up to the `last` one, of which there are as many as a power of two: keys that are equal in
-    /// their first bits are next to each other.
+    /// A place for it among those up to the `last` one, of which there are as many as a power of
+    /// two: keys that are equal in their first bits are next to each other.
     #[inline]
     pub(crate) fn spread(self, last: usize) -> usize {
         let bits = (last as u64).leading_zeros();

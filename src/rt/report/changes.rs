@@ -21,8 +21,8 @@ pub(super) fn of(
     })
 }
 
-/// Whether the event leaves another value than it has found. A store or a swap of the value that is there is a write,
-/// but whoever has seen that value before sees nothing else afterwards.
+/// Whether the event leaves another value than it has found. A store or a swap of the value that is
+/// there is a write, but whoever has seen that value before sees nothing else afterwards.
 pub(super) fn leaves_another(event: &Event, machine: &Machine) -> bool {
     let found = event.before.or(event.outcome.value());
     let same = found.is_some() && left(event, machine) == found;

@@ -1,7 +1,7 @@
 //! Which threads of a deadlock wait for each other in a circle?
 //!
-//! Each waits for what the next one holds or initialises, or for its end. Other ways to wait have nobody
-//! in particular who could end them, so nothing is said of them.
+//! Each waits for what the next one holds or initialises, or for its end. Other ways to wait have
+//! nobody in particular who could end them, so nothing is said of them.
 
 use super::holders::{Way, holders};
 use super::text::View;

@@ -1,14 +1,16 @@
 //! Which element of an array is it?
 //!
-//! An object is called what the program calls it where it is used first, and that is `flags[me]` for one element of an array and
-//! `flags[1 - me]` for another one, by one thread, and the other way round by the next. So an element has its index for a name
-//! where that is known: some place in the program says it as a number, or the array is all that there is in its block, and
-//! otherwise none if there are others of the array: `flags[_]`.
-//! What a loop or a closure calls each of them, `flag`, is one, too.
+//! An object is called what the program calls it where it is used first, and that is `flags[me]`
+//! for one element of an array and `flags[1 - me]` for another one, by one thread, and the other
+//! way round by the next. So an element has its index for a name where that is known: some place in
+//! the program says it as a number, or the array is all that there is in its block, and otherwise
+//! none if there are others of the array: `flags[_]`. What a loop or a closure calls each of them,
+//! `flag`, is one, too.
 //!
 //! Threads call one array by several names, as clones of an `Arc` have them. All elements have the
-//! name of the one that is used first. Two names are of one array if some object has both, or if both
-//! are variables for what is in one block and no thread uses the two: a thread that does has two arrays.
+//! name of the one that is used first. Two names are of one array if some object has both, or if
+//! both are variables for what is in one block and no thread uses the two: a thread that does has
+//! two arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +77,8 @@ impl Element {
 /// Where an element is, or the part of it that is the object.
 struct Member {
     object: ObjectId,
-    /// From the beginning of the memory that the array lies in, or from somewhere before it, in bytes.
+    /// From the beginning of the memory that the array lies in, or from somewhere before it, in
+    /// bytes.
     at: usize,
     /// Whether there is nothing else in the element.
     is_all: bool,
@@ -197,7 +200,8 @@ pub(super) fn tell(
             } in &members
             {
                 let index = number.or_else(|| layout.as_ref()?.index(at));
-                // Of a single one that is found by an index, or by a loop, the program's own words say more.
+                // Of a single one that is found by an index, or by a loop, the program's own words
+                // say more.
                 if index.is_some() || members.len() > 1 {
                     names.insert(object, name.name(index));
                 }
@@ -256,7 +260,8 @@ fn number(uses: &[Use]) -> Option<usize> {
     numbers.first().copied().filter(|_| numbers.len() == 1)
 }
 
-/// How far behind the beginning of its stack, block or static an object is, if that is the same as that of the first one.
+/// How far behind the beginning of its stack, block or static an object is, if that is the same as
+/// that of the first one.
 fn position(first: Region, other: Region) -> Option<usize> {
     first.distance(other).or(other.distance(first))?;
     Some(match other {
@@ -295,7 +300,8 @@ struct Array<'a> {
 }
 
 impl Array<'_> {
-    /// How they lie in memory, if that is known. `is_in` says of an object whether it may be another part of an element.
+    /// How they lie in memory, if that is known. `is_in` says of an object whether it may be
+    /// another part of an element.
     fn layout(&self, machine: &Machine, is_in: impl Fn(ObjectId) -> bool) -> Option<Layout> {
         let (lowest, highest) = (self.members.first()?, self.members.last()?);
         let all = (0..machine.names.object_count() as u32).map(ObjectId);
@@ -344,7 +350,8 @@ impl Array<'_> {
         (self.members.iter()).filter_map(|member| Some((member.at, member.number?)))
     }
 
-    /// Where the array begins in its block, and how many bytes it takes there, if there is nothing else in it.
+    /// Where the array begins in its block, and how many bytes it takes there, if there is nothing
+    /// else in it.
     fn of_block(&self) -> Option<(usize, usize)> {
         let Region::Heap { size, .. } = self.region else {
             return None;
@@ -357,7 +364,8 @@ impl Array<'_> {
         Some((begins, size.checked_sub(begins)?))
     }
 
-    /// The only distance with which elements fill the block, and all of the known ones are elements.
+    /// The only distance with which elements fill the block, and all of the known ones are
+    /// elements.
     fn filling(&self, distances: usize) -> Option<usize> {
         let (_, bytes) = self.of_block()?;
         let align = match self.region {

@@ -4,8 +4,8 @@
 //! clocks and links, races, outcome. JSON, DOT and HTML are rendered from it and from nothing else;
 //! `docs/REPORTS.md` describes every field, because what is serialised here is a promise.
 //!
-//! Events are numbered from 1, as in the text report, and these numbers are how other parts refer to
-//! them. Threads and objects are referred to by their positions in the lists, from 0.
+//! Events are numbered from 1, as in the text report, and these numbers are how other parts refer
+//! to them. Threads and objects are referred to by their positions in the lists, from 0.
 
 mod holds;
 mod kinds;
@@ -37,8 +37,8 @@ pub(super) use outcome::Touch;
 pub(super) use told::{Aside, Fold};
 use told::{Lines, Snippet};
 
-/// The version of the format. It grows with every change that a reader of the old one could trip over;
-/// new fields alone do not change it.
+/// The version of the format. It grows with every change that a reader of the old one could trip
+/// over; new fields alone do not change it.
 pub(crate) const FORMAT: u32 = 1;
 
 /// One recorded execution.
@@ -201,8 +201,8 @@ pub(super) struct Pair {
 }
 
 impl Execution {
-    /// Gathers what is known about an execution. O(n) states and clocks, and O(n t^2) comparisons for
-    /// n events of t threads.
+    /// Gathers what is known about an execution. O(n) states and clocks, and O(n t^2) comparisons
+    /// for n events of t threads.
     pub(crate) fn of(view: &View<'_>) -> Execution {
         Gathering::new(view).execution()
     }
@@ -234,7 +234,8 @@ impl Execution {
     }
 }
 
-/// Where an event stands. A thread ends in the runtime; who reads of it wants to know which thread that was.
+/// Where an event stands. A thread ends in the runtime; who reads of it wants to know which thread
+/// that was.
 fn site_of(machine: &Machine, event: &event::Event) -> Site {
     match event.operation.kind {
         OpKind::Exit => machine.born(event.thread),

@@ -1,8 +1,8 @@
 //! What is said of an execution, in whichever form?
 //!
 //! The verdict, the threads that wait, what the failure hangs on, the name of the mistake. The text
-//! report has these lines above its table, JSON and page in `story`, and the graph in its title: one
-//! list, so that no form says more than another one.
+//! report has these lines above its table, JSON and page in `story`, and the graph in its title:
+//! one list, so that no form says more than another one.
 
 use super::pattern;
 use super::text::{self, View};

@@ -1,7 +1,7 @@
 //! Who has what a thread waits for?
 //!
-//! A mutex and a writer are known to the machine. Readers are only counted there, so who they are is read
-//! off the events: a guard stays with the thread that took it.
+//! A mutex and a writer are known to the machine. Readers are only counted there, so who they are
+//! is read off the events: a guard stays with the thread that took it.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation};

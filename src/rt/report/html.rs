@@ -1,7 +1,8 @@
 //! How is an execution shown in a browser?
 //!
-//! As one page that needs nothing else, neither a network nor another file: style, script and the data,
-//! which is the JSON as it is. The page is in the folder `page`; here it is only put together.
+//! As one page that needs nothing else, neither a network nor another file: style, script and the
+//! data, which is the JSON as it is. The page is in the folder `page`; here it is only put
+//! together.
 
 use super::execution::Execution;
 use super::json;

@@ -1,11 +1,11 @@
 //! How is an execution written for other programs?
 //!
-//! As JSON, in the format that `docs/REPORTS.md` describes. One line per thread, object, event and race,
-//! so that two files can be compared line by line and a long one can be searched with `grep`.
+//! As JSON, in the format that `docs/REPORTS.md` describes. One line per thread, object, event and
+//! race, so that two files can be compared line by line and a long one can be searched with `grep`.
 //!
-//! Not by `serde_json`: who has that among its dependencies, has its `usize: PartialEq<Value>` in scope, and code such as
-//! `state.load(SeqCst) == State::Full.into()` no longer says which type it means. This crate is to be a dependency that
-//! nobody notices.
+//! Not by `serde_json`: who has that among its dependencies, has its `usize: PartialEq<Value>` in
+//! scope, and code such as `state.load(SeqCst) == State::Full.into()` no longer says which type it
+//! means. This crate is to be a dependency that nobody notices.
 
 use serde_json_core::ser::{Error, to_slice};
 

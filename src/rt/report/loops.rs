@@ -1,9 +1,10 @@
 //! Which call is in the loop that comes back to a read?
 //!
-//! A loop without a hint is noticed by the read that it comes back to, and that often stands in a function which the loop
-//! only calls: `while !queue.is_ready() {}`. The stack is the same in each round, so it does not show which of the functions on
-//! it goes round. Their text does, where there is any: the innermost of them whose call stands in a `while` or a `loop`.
-//! A `for` mostly looks at one thing after another, and is not what waits. Where the read itself stands in a loop, or
+//! A loop without a hint is noticed by the read that it comes back to, and that often stands in a
+//! function which the loop only calls: `while !queue.is_ready() {}`. The stack is the same in each
+//! round, so it does not show which of the functions on it goes round. Their text does, where there
+//! is any: the innermost of them whose call stands in a `while` or a `loop`. A `for` mostly looks
+//! at one thing after another, and is not what waits. Where the read itself stands in a loop, or
 //! nothing is found, nothing is said.
 
 use std::backtrace::Backtrace;
@@ -12,10 +13,11 @@ use super::places::{self, Frame};
 use super::source::Sources;
 use crate::rt::event::Site;
 
-/// The line of the call, of those that were going on when this stack at the read was taken, in a program in which there is this
-/// place.
+/// The line of the call, of those that were going on when this stack at the read was taken, in a
+/// program in which there is this place.
 pub(crate) fn around(read: Site, stack: &Backtrace, site: Site) -> Option<String> {
-    // To find out what is on a stack takes a tenth of a second the first time, and mostly the read is in the loop.
+    // To find out what is on a stack takes a tenth of a second the first time, and mostly the read
+    // is in the loop.
     let frames = || places::all_of(stack, site);
     innermost(read, frames, &mut Sources::default())
 }
@@ -70,7 +72,8 @@ fn goes_round(header: &str) -> bool {
     words(header).any(|word| matches!(word, "while" | "loop"))
 }
 
-/// Whether what stands there is in the body or in the condition of a loop, within its function. Lines and columns begin with 1.
+/// Whether what stands there is in the body or in the condition of a loop, within its function.
+/// Lines and columns begin with 1.
 fn is_in_loop(lines: &[String], line: u32, column: u32) -> bool {
     let above = (line as usize).saturating_sub(1);
     let Some(last) = lines.get(above) else {
@@ -126,7 +129,8 @@ fn code(text: &str) -> String {
     code
 }
 
-/// How long the comment, the string or the character is with which this text begins, in bytes; 0 if it begins with none.
+/// How long the comment, the string or the character is with which this text begins, in bytes; 0 if
+/// it begins with none.
 fn skipped(text: &str) -> usize {
     let bytes = text.as_bytes();
     match bytes {

@@ -1,7 +1,7 @@
 //! How is a wrong use of plain memory told?
 //!
-//! Both sides with their places, the life of the block, and what would have made it right where that is
-//! decided.
+//! Both sides with their places, the life of the block, and what would have made it right where
+//! that is decided.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -204,7 +204,8 @@ fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'stat
         false => "",
     };
     let orderings = match (before.is_empty(), behind.is_empty()) {
-        // One operation of the program that is both sides needs both, if it is by one ordering that it reads and writes.
+        // One operation of the program that is both sides needs both, if it is by one ordering that
+        // it reads and writes.
         (true, true) if writer.site == reader.site && changes(reader) => "AcqRel",
         (true, true) => "Release and Acquire",
         // A fence makes up for the other one.
@@ -215,8 +216,9 @@ fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'stat
     (sides, orderings)
 }
 
-/// Whether who uses what is in a block cannot have got to it by an event: none of the thread that made the block, since it
-/// did, comes before, in whichever way operations may depend on each other.
+/// Whether who uses what is in a block cannot have got to it by an event: none of the thread that
+/// made the block, since it did, comes before, in whichever way operations may depend on each
+/// other.
 fn came_unseen(view: &View<'_>, race: &DataRace) -> bool {
     let DataRace { first, second, .. } = race;
     let last = match second.after.checked_sub(1) {
@@ -391,8 +393,8 @@ fn delayed(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// Whether the place of an operation is not the one where it was called: the drop of a reference has the place where
-/// that was made.
+/// Whether the place of an operation is not the one where it was called: the drop of a reference
+/// has the place where that was made.
 fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
     let drops = matches!(
         operation.kind,

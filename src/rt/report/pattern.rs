@@ -1,7 +1,8 @@
 //! Is this a mistake that has a name?
 //!
-//! Most failures are one of a few well-known ones, and whoever hears the name knows what to do. Each is
-//! recognised by what it consists of, in the execution that is shown; where nothing fits, nothing is said.
+//! Most failures are one of a few well-known ones, and whoever hears the name knows what to do.
+//! Each is recognised by what it consists of, in the execution that is shown; where nothing fits,
+//! nothing is said.
 
 use std::ops::Range;
 
@@ -90,8 +91,8 @@ impl Told<'_> {
         changes::leaves_another(&self.events()[at], self.view.machine)
     }
 
-    /// A notification that found nobody, and that wakes a thread which waits for ever if the two come the other
-    /// way round.
+    /// A notification that found nobody, and that wakes a thread which waits for ever if the two
+    /// come the other way round.
     fn lost_wake_up(&self) -> Option<String> {
         let Lost { notified, waited } = self.view.pair?.lost?;
         let (notified, waited) = (notified as usize, waited as usize);
@@ -105,7 +106,8 @@ impl Told<'_> {
         ))
     }
 
-    /// The last notification woke one of several that waited. Whether it was the wrong one only the program knows.
+    /// The last notification woke one of several that waited. Whether it was the wrong one only the
+    /// program knows.
     fn woke_another(&self, stuck: &[Blocked]) -> Option<String> {
         let events = self.events();
         stuck.iter().find_map(|it| {
@@ -129,8 +131,9 @@ impl Told<'_> {
         })
     }
 
-    /// Somebody waits for ever, and what was done to wake it, if anything was, came before it waited, or an earlier wait has used it
-    /// up. Whether that came too early or another is missing only the program knows.
+    /// Somebody waits for ever, and what was done to wake it, if anything was, came before it
+    /// waited, or an earlier wait has used it up. Whether that came too early or another is missing
+    /// only the program knows.
     fn nobody_wakes(&self, stuck: &[Blocked]) -> Option<String> {
         let events = self.events();
         stuck.iter().find_map(|it| {
@@ -196,9 +199,9 @@ impl Told<'_> {
         events.rposition(|event| event.operation.object == object && of(&event.operation.kind))
     }
 
-    /// A compare-exchange that took a value for the one it had read, though it had changed and changed back. Most of
-    /// these do no harm, as where a lock was taken and released meanwhile: it has a part in the failure only if that
-    /// hangs on the order of two of these events.
+    /// A compare-exchange that took a value for the one it had read, though it had changed and
+    /// changed back. Most of these do no harm, as where a lock was taken and released meanwhile: it
+    /// has a part in the failure only if that hangs on the order of two of these events.
     fn back_again(&self) -> Option<String> {
         let events = self.events();
         let pair = self.view.pair?;
@@ -239,8 +242,8 @@ impl Told<'_> {
         None
     }
 
-    /// A value that was read, changed by somebody else, and overwritten, where the failure hangs on the read and the change, or on
-    /// the change and what has overwritten it.
+    /// A value that was read, changed by somebody else, and overwritten, where the failure hangs on
+    /// the read and the change, or on the change and what has overwritten it.
     fn lost_update(&self) -> Option<String> {
         let events = self.events();
         let pair = self.view.pair?;
@@ -318,7 +321,8 @@ fn notifies(kind: &OpKind) -> bool {
     matches!(kind, OpKind::NotifyOne | OpKind::NotifyAll)
 }
 
-/// Whether the event shows its thread once more what the object holds. What comes of a sum is seldom looked at.
+/// Whether the event shows its thread once more what the object holds. What comes of a sum is
+/// seldom looked at.
 fn looks_again(event: &Event, object: ObjectId) -> bool {
     match event.operation.kind {
         // A round of a loop is over, and it is about to look.

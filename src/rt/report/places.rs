@@ -1,8 +1,8 @@
 //! Where in the user's program was this backtrace taken?
 //!
 //! At the innermost frame that is neither this crate's nor the standard library's. std has no other
-//! way to ask for frames than its text; where that says nothing, because the program was built without
-//! debug information, neither do we.
+//! way to ask for frames than its text; where that says nothing, because the program was built
+//! without debug information, neither do we.
 
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ pub(crate) struct Life {
     pub(crate) faulted: Option<String>,
 }
 
-/// Where operations were called that stand nowhere in the program, as far as that is known: by their threads, and by which
-/// events of these they are or would be.
+/// Where operations were called that stand nowhere in the program, as far as that is known: by
+/// their threads, and by which events of these they are or would be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Callers(BTreeMap<(ThreadId, u32), FileLine>);
 
@@ -59,15 +59,15 @@ pub(crate) struct FileLine {
 /// The crate in whose functions the stack of a modelled thread begins.
 const COROUTINE: &str = "generator";
 
-/// Whether a frame is this crate's or the standard library's. Where there are only line tables functions have no paths,
-/// and files tell.
+/// Whether a frame is this crate's or the standard library's. Where there are only line tables
+/// functions have no paths, and files tell.
 fn is_ours(function: &str, at: &str) -> bool {
     let crates = ["dpor::", "std::", "core::", "alloc::", "__r"];
     is_of_std(at) || crates.iter().any(|it| function.starts_with(it)) || is_in(at, file!())
 }
 
-/// Whether a file, as it is seen from the directory of the package that runs, is in the crate in which this one was
-/// `compiled`.
+/// Whether a file, as it is seen from the directory of the package that runs, is in the crate in
+/// which this one was `compiled`.
 fn is_in(at: &str, compiled: &str) -> bool {
     let Some(root) = compiled.strip_suffix("rt/report/places.rs") else {
         return false;
@@ -81,7 +81,8 @@ fn is_in(at: &str, compiled: &str) -> bool {
     at.starts_with(root) || member || below && is_below()
 }
 
-/// The file and line of the innermost frame of the user's, as text, in a program in which there is this place.
+/// The file and line of the innermost frame of the user's, as text, in a program in which there is
+/// this place.
 pub(crate) fn of(trace: &Backtrace, site: Site) -> Option<String> {
     let place = innermost(&trace.to_string())?;
     Some(Compiled::with(site).seen(place))
@@ -95,7 +96,8 @@ pub(super) struct Frame {
     pub(super) column: u32,
 }
 
-/// All of the user's frames of which the place is known, the innermost first, in a program in which there is this place.
+/// All of the user's frames of which the place is known, the innermost first, in a program in which
+/// there is this place.
 pub(super) fn all_of(trace: &Backtrace, site: Site) -> Vec<Frame> {
     let text = trace.to_string();
     let compiled = Compiled::with(site);
@@ -112,7 +114,8 @@ pub(super) fn all_of(trace: &Backtrace, site: Site) -> Vec<Frame> {
     frames(&text).filter_map(frame).collect()
 }
 
-/// Where the program runs, and the directory from which the compiler has seen it, if these are known.
+/// Where the program runs, and the directory from which the compiler has seen it, if these are
+/// known.
 struct Compiled(Option<(PathBuf, PathBuf)>);
 
 impl Compiled {
@@ -133,7 +136,8 @@ impl Compiled {
     }
 }
 
-/// The place as the compiler has it, if it is in this directory: a stack has it as it is seen from the package.
+/// The place as the compiler has it, if it is in this directory: a stack has it as it is seen from
+/// the package.
 fn seen_from(root: &Path, place: &Path) -> Option<String> {
     let place = place.strip_prefix(root).ok()?;
     Some(place.to_str()?.to_owned())
@@ -162,7 +166,8 @@ fn innermost(text: &str) -> Option<String> {
     })
 }
 
-/// The user's frames in the text of a backtrace of a modelled thread, the innermost first: the function, and where it is.
+/// The user's frames in the text of a backtrace of a modelled thread, the innermost first: the
+/// function, and where it is.
 fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut lines = text.lines().map(str::trim).peekable();
     let all = std::iter::from_fn(move || {
@@ -184,8 +189,8 @@ fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     in_thread.filter(|(function, at)| !is_ours(path(function), at.unwrap_or_default()))
 }
 
-/// The user's frames of a panic as std prints them, the innermost first; `None` if none is known. All that std knows of the
-/// stack if that is asked for (`RUST_BACKTRACE=full`).
+/// The user's frames of a panic as std prints them, the innermost first; `None` if none is known.
+/// All that std knows of the stack if that is asked for (`RUST_BACKTRACE=full`).
 pub(crate) fn of_panic(trace: &Backtrace) -> Option<String> {
     let text = trace.to_string();
     match std::env::var("RUST_BACKTRACE").is_ok_and(|asked| asked == "full") {
@@ -208,13 +213,14 @@ fn path(function: &str) -> &str {
     function.trim_start_matches('<')
 }
 
-/// Where in the program memory was used that is not there: the line, or the function where lines are not known, as in a
-/// release build without debug information.
+/// Where in the program memory was used that is not there: the line, or the function where lines
+/// are not known, as in a release build without debug information.
 pub(crate) fn of_fault(trace: &Backtrace, site: Site) -> Option<String> {
     let text = trace.to_string();
     let mut named = frames(&text).filter(|(function, _)| *function != "<unknown>");
     let line = of(trace, site);
-    // Where the processor has stopped in the middle of a line, there may be no line in what is known of the function.
+    // Where the processor has stopped in the middle of a line, there may be no line in what is
+    // known of the function.
     Some(match (named.next(), line) {
         (Some((function, None)), Some(line)) => format!("in {function}, called at {line}"),
         (_, Some(line)) => format!("at {line}"),
@@ -308,8 +314,8 @@ mod tests {
 
     #[test]
     fn the_text_of_std_is_understood() {
-        // With another name and another folder this test is a user's; so its frame is found if the text has the form
-        // that is expected.
+        // With another name and another folder this test is a user's; so its frame is found if the
+        // text has the form that is expected.
         let text = Backtrace::force_capture().to_string();
         let text = text
             .replace("dpor::", "user::")

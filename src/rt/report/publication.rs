@@ -1,14 +1,16 @@
 //! Has a thread told others too early that it has written something?
 //!
-//! A thread that reads goes by the last that it has seen of the one that writes. If that came before the write, it told of
-//! what was not there yet, or it was written again while the reader could still be at it.
+//! A thread that reads goes by the last that it has seen of the one that writes. If that came
+//! before the write, it told of what was not there yet, or it was written again while the reader
+//! could still be at it.
 //!
-//! Who has changed an atomic by an operation that acquires, too, may have told that something is there, or may have taken a lock
-//! or a turn. That is not to be seen in the operation, but in what comes later: a lock is given back, and who has taken a turn
-//! tells others some time that it has written. Who has told already does neither. So the others are let go on while the
-//! reader stands where it is about to look ([`claim`]); what they do only once it has gone on as well cannot be what
-//! it should have waited for. The reader must have left everything as it was, and must read only: who finds a lock taken, and
-//! writes all the same, has made another mistake.
+//! Who has changed an atomic by an operation that acquires, too, may have told that something is
+//! there, or may have taken a lock or a turn. That is not to be seen in the operation, but in what
+//! comes later: a lock is given back, and who has taken a turn tells others some time that it has
+//! written. Who has told already does neither. So the others are let go on while the reader stands
+//! where it is about to look ([`claim`]); what they do only once it has gone on as well cannot be
+//! what it should have waited for. The reader must have left everything as it was, and must read
+//! only: who finds a lock taken, and writes all the same, has made another mistake.
 
 use std::sync::atomic::Ordering;
 
@@ -48,8 +50,8 @@ pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> O
     })
 }
 
-/// What a thread has changed before a race in which it writes, by an operation of which only the rest of the execution can show
-/// whether it has told of the write.
+/// What a thread has changed before a race in which it writes, by an operation of which only the
+/// rest of the execution can show whether it has told of the write.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim {
     /// The position of the change.
@@ -66,8 +68,8 @@ pub(crate) fn claim(race: &DataRace, trace: &Trace, machine: &Machine) -> Option
 }
 
 impl Claim {
-    /// Whether in this execution, which begins with the same events, nobody changes the same atomic again, and its thread tells
-    /// nothing by anything else.
+    /// Whether in this execution, which begins with the same events, nobody changes the same atomic
+    /// again, and its thread tells nothing by anything else.
     pub(crate) fn is_all(&self, trace: &Trace, machine: &Machine) -> bool {
         let events = trace.events();
         let Some((told, later)) = events.get(self.told..).and_then(|it| it.split_first()) else {
@@ -105,7 +107,8 @@ struct Publication<'a> {
 }
 
 impl<'a> Publication<'a> {
-    /// That of this race, if the first thread has written only after it, and the second one goes by it.
+    /// That of this race, if the first thread has written only after it, and the second one goes by
+    /// it.
     fn before(
         race: &'a DataRace,
         events: &'a [Event],
@@ -138,8 +141,8 @@ impl<'a> Publication<'a> {
             .is_some_and(|written| written <= published)
     }
 
-    /// Whether the change may be meant to tell others what its thread has done. To take a lock is not, and neither
-    /// is to clear a pointer.
+    /// Whether the change may be meant to tell others what its thread has done. To take a lock is
+    /// not, and neither is to clear a pointer.
     fn meaning(&self) -> Meaning {
         let event = &self.events[self.told];
         let order = match event.operation.kind {
@@ -166,9 +169,10 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// Whether the writer has looked, before it wrote, at something else than what it told by that the reader had changed
-    /// before it used the memory. So do two threads that ask each other for leave, by a lock made of atomics: what they
-    /// say there is that they wish to write, or when it is their turn, and not that anything has been written.
+    /// Whether the writer has looked, before it wrote, at something else than what it told by that
+    /// the reader had changed before it used the memory. So do two threads that ask each other for
+    /// leave, by a lock made of atomics: what they say there is that they wish to write, or when it
+    /// is their turn, and not that anything has been written.
     fn asks_for_leave(&self) -> bool {
         let DataRace { first, second, .. } = self.race;
         let told_by = self.events[self.told].operation.object;
@@ -211,13 +215,15 @@ fn last_seen(
     })
 }
 
-/// Whether the event may be the end of its thread's share in something, which tells nobody to use it.
+/// Whether the event may be the end of its thread's share in something, which tells nobody to use
+/// it.
 fn gives_up(event: &Event) -> bool {
     matches!(event.operation.kind, OpKind::Rmw { rmw: Rmw::Sub, .. })
 }
 
-/// Whether what the event reads decides what its thread does next. A counter may be changed by who does not care
-/// for its value; one that does would want to know what it stands for, and so acquires.
+/// Whether what the event reads decides what its thread does next. A counter may be changed by who
+/// does not care for its value; one that does would want to know what it stands for, and so
+/// acquires.
 fn goes_by_what_it_reads(event: &Event) -> bool {
     match event.operation.kind {
         OpKind::Load { .. } | OpKind::CompareExchange { .. } => true,

@@ -1,7 +1,7 @@
 //! What is kept of a failed execution, so that it can be told in other forms later?
 //!
-//! Everything the report is made from, owned. Data for machines and pictures are made only when somebody
-//! asks for them, because most failures are read as text.
+//! Everything the report is made from, owned. Data for machines and pictures are made only when
+//! somebody asks for them, because most failures are read as text.
 
 use super::places::{Callers, Life};
 use super::text::View;

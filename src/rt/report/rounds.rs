@@ -1,8 +1,9 @@
 //! Which loop without a hint was a thread in at the end, and what does it do in each round?
 //!
-//! A loop waits at a hint, or by a look that comes back. One that takes a lock to look behind it is not noticed without a hint,
-//! and goes round until there are too many events. Its last rounds are in the events, one like the other, and whoever hears
-//! which loop it is and what it does in vain knows where the hint belongs.
+//! A loop waits at a hint, or by a look that comes back. One that takes a lock to look behind it is
+//! not noticed without a hint, and goes round until there are too many events. Its last rounds are
+//! in the events, one like the other, and whoever hears which loop it is and what it does in vain
+//! knows where the hint belongs.
 
 use super::text::{View, at, behind, place_of, place_of_waiting};
 use super::words::Names;
@@ -50,8 +51,8 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Whether the events are of the same operation, and came out the same. What a lock protects has other versions, which are
-/// not told.
+/// Whether the events are of the same operation, and came out the same. What a lock protects has
+/// other versions, which are not told.
 fn is_like(one: &Event, other: &Event) -> bool {
     let kind = &one.operation.kind;
     let is_told = kind.is_atomic() || kind.counts();
@@ -88,7 +89,8 @@ pub(super) fn too_many(view: &View<'_>, names: &Names<'_>) -> String {
     }
 }
 
-/// What to do if there are too many events because a loop without a hint has found the same in each of many rounds.
+/// What to do if there are too many events because a loop without a hint has found the same in each
+/// of many rounds.
 fn without_a_hint(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let Rounds { round, times } = Rounds::of(view.trace)?;
     let first = round.first()?;
@@ -127,8 +129,8 @@ pub(super) fn spinning(view: &View<'_>, names: &Names<'_>) -> Vec<String> {
             waits && it.site == site
         };
         let stuck = view.end.stuck().iter().find(spins)?;
-        // What it does behind each wait is to look again. There may be other operations at the same place, such as the unlock
-        // by a guard.
+        // What it does behind each wait is to look again. There may be other operations at the same
+        // place, such as the unlock by a guard.
         let mut steps = view.trace.positions_of(stuck.thread).windows(2).rev();
         let look = steps.find_map(|step| {
             let (waits, looks) = (view.trace.at(step[0]), view.trace.at(step[1]));

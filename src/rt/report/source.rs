@@ -1,9 +1,9 @@
 //! What does the program call the object that it touches here?
 //!
-//! A location points at the method's name, so the expression before the dot is what the author calls
-//! the object: `self.head` in `self.head.load(..)`. Where a function is called by its path it points at
-//! that, and the object is the first argument: `self.head` in `Arc::clone(&self.head)`. Silent where the
-//! source is missing.
+//! A location points at the method's name, so the expression before the dot is what the author
+//! calls the object: `self.head` in `self.head.load(..)`. Where a function is called by its path it
+//! points at that, and the object is the first argument: `self.head` in `Arc::clone(&self.head)`.
+//! Silent where the source is missing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -64,7 +64,8 @@ impl Sources {
         (end > 0).then(|| call[..end].to_owned())
     }
 
-    /// What is written before the method call at `site`, or lent to the function that is called there.
+    /// What is written before the method call at `site`, or lent to the function that is called
+    /// there.
     pub(super) fn written(&mut self, site: &Location<'_>) -> Option<Receiver> {
         let line = self.line(site.file(), site.line())?;
         let (before, call) = line.split_at(called_at(line, site.column() as usize));
@@ -105,8 +106,9 @@ fn without_comment(line: &str) -> &str {
     }
 }
 
-/// The place at the beginning of this text that is dereferenced there: with a star, or by a method or a field of what
-/// is behind it. How many of the fields are in front of it does not show, but a static is known by its letters.
+/// The place at the beginning of this text that is dereferenced there: with a star, or by a method
+/// or a field of what is behind it. How many of the fields are in front of it does not show, but a
+/// static is known by its letters.
 fn dereferenced(text: &str) -> Option<String> {
     let place = text.trim_start_matches(['*', '&']);
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '.');
@@ -127,8 +129,9 @@ fn dereferenced(text: &str) -> Option<String> {
     named.then(|| folded(place))
 }
 
-/// Where in the line the call begins that a compiler puts into this column, in bytes. Columns are counted
-/// as the characters are shown, a tab as four and a wide one as two; other versions count characters.
+/// Where in the line the call begins that a compiler puts into this column, in bytes. Columns are
+/// counted as the characters are shown, a tab as four and a wide one as two; other versions count
+/// characters.
 fn called_at(line: &str, column: usize) -> usize {
     let at = |width: fn(char) -> usize| {
         let mut left = column.saturating_sub(1);
@@ -169,7 +172,8 @@ fn shown_width(c: char) -> usize {
     }
 }
 
-/// The place that is lent to a function as its first argument, if it is called by a path of several parts.
+/// The place that is lent to a function as its first argument, if it is called by a path of several
+/// parts.
 fn first_argument(call: &str) -> Option<String> {
     let (path, arguments) = call.split_once('(')?;
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>');
@@ -193,8 +197,9 @@ fn first_argument(call: &str) -> Option<String> {
     (named && name.chars().all(of_a_place)).then(|| folded(name))
 }
 
-/// What is longer than this between brackets is left out of a name, in characters. The objects that are then
-/// called the same are told apart by numbers, and a table cuts long names wherever there is no room for them.
+/// What is longer than this between brackets is left out of a name, in characters. The objects that
+/// are then called the same are told apart by numbers, and a table cuts long names wherever there
+/// is no room for them.
 const INSIDE_MAX: usize = 8;
 
 /// The expression without what is inside of brackets, where that is long.

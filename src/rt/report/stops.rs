@@ -1,7 +1,7 @@
 //! Could a thread have gone on where another one went on instead?
 //!
-//! The events are played again on the states of their objects, so what a thread was about to do is asked
-//! of the state that it would have found. One pass over the events.
+//! The events are played again on the states of their objects, so what a thread was about to do is
+//! asked of the state that it would have found. One pass over the events.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,13 @@ pub(super) enum Stop {
     Preempted,
     /// It could not do this yet.
     Waits(Operation),
-    /// It wanted to say that this execution is of no interest, or to make one round more than the bound says.
+    /// It wanted to say that this execution is of no interest, or to make one round more than the
+    /// bound says.
     GaveUp,
     /// It has done all that it had to.
     Ended,
-    /// What it does next is not shown: it went on only for a thread that waited for it while it unwound from the
-    /// panic that ended the execution.
+    /// What it does next is not shown: it went on only for a thread that waited for it while it
+    /// unwound from the panic that ended the execution.
     AfterThePanic,
 }
 

@@ -1,9 +1,10 @@
 //! How is an execution drawn in a terminal?
 //!
-//! A column per thread, unless there are very many, and a row per event. A row says where a loaded value comes
-//! from, if another thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
-//! say the same are told once, with their number. Where there are too many rows all the same, so are rounds that differ in
-//! numbers only, and what many threads do one after the other. What is too wide is cut.
+//! A column per thread, unless there are very many, and a row per event. A row says where a loaded
+//! value comes from, if another thread wrote it, and why the thread before it has stopped, if that
+//! is another one. Rounds of a loop that say the same are told once, with their number. Where there
+//! are too many rows all the same, so are rounds that differ in numbers only, and what many threads
+//! do one after the other. What is too wide is cut.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -21,19 +22,20 @@ use crate::rt::event::rounds::{Rounds, rounds};
 use crate::rt::event::verdict::End;
 use crate::rt::relation::independence::changes_value;
 
-/// The most rows; of a longer execution the last ones are shown, and where it has no end the first ones
-/// as well, because they say how it got there.
+/// The most rows; of a longer execution the last ones are shown, and where it has no end the first
+/// ones as well, because they say how it got there.
 const ROWS_MAX: usize = 60;
 
-/// The width of a row up to its place, in characters. It is the same everywhere, because reports are
-/// compared with each other and read in logs. Lines that a terminal breaks can still be read, and what was
-/// cut away cannot.
+/// The width of a row up to its place, in characters. It is the same everywhere, because reports
+/// are compared with each other and read in logs. Lines that a terminal breaks can still be read,
+/// and what was cut away cannot.
 const WIDTH: usize = 160;
 
 /// No column is cut to less than this.
 const COLUMN_MIN: usize = 24;
 
-/// Of more threads than that the columns are wider than any terminal, and nearly all of the table is empty.
+/// Of more threads than that the columns are wider than any terminal, and nearly all of the table
+/// is empty.
 const COLUMNS_MAX: usize = 12;
 
 /// So few columns are read well even where they are too wide for their rows.
@@ -226,8 +228,8 @@ impl Columns {
     }
 }
 
-/// Puts the name of its thread in front of each cell; gives the width of the names. Here everything is cut: threads that
-/// threads spawn without end have endless names.
+/// Puts the name of its thread in front of each cell; gives the width of the names. Here everything
+/// is cut: threads that threads spawn without end have endless names.
 fn named(lines: &mut [Line], names: &Names<'_>) -> usize {
     let name = |row: &Row| cut(&names.thread(row.thread), NAME_MAX);
     let width = rows_of(lines).map(|row| name(row).chars().count()).max();
@@ -246,13 +248,15 @@ fn endless(end: &End) -> bool {
     matches!(end, End::Livelock { .. } | End::TooManyEvents { .. })
 }
 
-/// The rounds of loops among the rows, for each whether all of its rounds say the same, and how many lines they take.
+/// The rounds of loops among the rows, for each whether all of its rounds say the same, and how
+/// many lines they take.
 fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
     let equal = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
         (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b)
     };
-    // A loop that counts something says something else in each round, until there are too many events.
+    // A loop that counts something says something else in each round, until there are too many
+    // events.
     let counts = matches!(view.end, End::TooManyEvents { .. });
     let alike = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
@@ -269,8 +273,8 @@ fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
     if height(&found, equal) > ROWS_MAX {
         let steps = steps(rows);
         let words: Vec<String> = rows.iter().map(|row| without_numbers(&row.cell)).collect();
-        // Other threads do the same if it is the same step of theirs; in whatever other order two threads take turns, that
-        // may be what the reader looks for.
+        // Other threads do the same if it is the same step of theirs; in whatever other order two
+        // threads take turns, that may be what the reader looks for.
         let similar = |a: usize, b: usize| {
             (rows[a].thread == rows[b].thread || steps[a] == steps[b])
                 && (&words[a], &rows[a].place) == (&words[b], &rows[b].place)
@@ -327,11 +331,12 @@ fn folded(view: &View<'_>, mut rows: Vec<Row>) -> Vec<Line> {
     lines
 }
 
-/// So many lines of a livelock are read; where there are more, each thread that spins is shown until it is let go.
+/// So many lines of a livelock are read; where there are more, each thread that spins is shown
+/// until it is let go.
 const LIVELOCK_MAX: usize = ROWS_MAX / 2;
 
-/// Behind how many events of a livelock nothing is new: each thread that spins has been let go. What it looks at then it has
-/// looked at before it waited. `None` if it is none.
+/// Behind how many events of a livelock nothing is new: each thread that spins has been let go.
+/// What it looks at then it has looked at before it waited. `None` if it is none.
 fn same_from(view: &View<'_>) -> Option<usize> {
     let End::Livelock { stuck, rounds } = view.end else {
         return None;
@@ -376,7 +381,8 @@ fn steps(rows: &[Row]) -> Vec<usize> {
     rows.iter().map(step).collect()
 }
 
-/// The text with a sign for each number, and without the writer of a value, which the first of many readers has not.
+/// The text with a sign for each number, and without the writer of a value, which the first of many
+/// readers has not.
 fn without_numbers(text: &str) -> String {
     let mut words = String::new();
     for c in text.chars() {
@@ -389,8 +395,8 @@ fn without_numbers(text: &str) -> String {
     words.replace(" from #", "")
 }
 
-/// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones matter. Rows that are
-/// to be kept stay.
+/// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones
+/// matter. Rows that are to be kept stay.
 fn shorten(lines: &mut Vec<Line>, both_ends: bool, keep: impl Fn(&Row) -> bool) {
     let Some(many) = lines.len().checked_sub(ROWS_MAX).filter(|&many| many > 0) else {
         return;
@@ -475,7 +481,8 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             before: position,
             until: position + 1,
         };
-        // That a thread ends after its last row goes without saying, unless the failure hangs on when it does.
+        // That a thread ends after its last row goes without saying, unless the failure hangs on
+        // when it does.
         if is_end && !marked(view, &row) {
             continue;
         }
@@ -528,8 +535,8 @@ fn reason(names: &Names<'_>, thread: ThreadId, stop: Stop) -> String {
     }
 }
 
-/// The widest that a cell may be if columns of these widths are beside each other, with places as wide as
-/// this: a column that needs less leaves the rest to the others.
+/// The widest that a cell may be if columns of these widths are beside each other, with places as
+/// wide as this: a column that needs less leaves the rest to the others.
 fn cell_max(columns: &[usize], place: usize) -> usize {
     let mut left = WIDTH.saturating_sub(place + 10 + 2 * columns.len());
     let mut widths = columns.to_vec();
@@ -544,8 +551,8 @@ fn cell_max(columns: &[usize], place: usize) -> usize {
     usize::MAX
 }
 
-/// Whether columns of these widths, none of which shows more than `most`, are too many and too wide to be beside each other,
-/// with places as wide as this.
+/// Whether columns of these widths, none of which shows more than `most`, are too many and too wide
+/// to be beside each other, with places as wide as this.
 fn are_too_wide(columns: &[usize], most: usize, place: usize) -> bool {
     let cells: usize = columns.iter().map(|&width| width.min(most)).sum();
     columns.len() > COLUMNS_FEW && cells + place + 10 + 2 * columns.len() > WIDTH

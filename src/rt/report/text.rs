@@ -1,8 +1,8 @@
 //! How is a failed execution told in a terminal?
 //!
-//! The user's panic first and unchanged; a sentence of verdict; the threads that wait, for what, and
-//! who holds it; a table with a column per thread; the schedule, and the command that replays it.
-//! Everything comes from the recorded events.
+//! The user's panic first and unchanged; a sentence of verdict; the threads that wait, for what,
+//! and who holds it; a table with a column per thread; the schedule, and the command that replays
+//! it. Everything comes from the recorded events.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -151,7 +151,8 @@ fn panicked(view: &View<'_>, names: &Names<'_>) -> String {
     format!("thread '{thread}' panicked at {at}:\n{text}\n\n")
 }
 
-/// The settings that decide which executions there are, as far as they are not what they are by default.
+/// The settings that decide which executions there are, as far as they are not what they are by
+/// default.
 fn settings(limits: &Limits) -> Vec<String> {
     let Limits {
         spin_bound,
@@ -192,7 +193,8 @@ fn settings(limits: &Limits) -> Vec<String> {
     lines
 }
 
-/// A schedule of more bytes is not read by anybody, and no shell takes one of 128 KiB. So it is played from a file.
+/// A schedule of more bytes is not read by anybody, and no shell takes one of 128 KiB. So it is
+/// played from a file.
 const LONG: usize = 8_000;
 
 /// Whether only the beginning of a schedule is printed.
@@ -264,8 +266,9 @@ pub(super) fn behind(place: String) -> String {
     }
 }
 
-/// A path as it is told: whole, so that a terminal and an editor find it, or a long one from the folder of its package.
-/// Without that a place in another crate, `src/lib.rs`, would be taken for one in the crate that is tested.
+/// A path as it is told: whole, so that a terminal and an editor find it, or a long one from the
+/// folder of its package. Without that a place in another crate, `src/lib.rs`, would be taken for
+/// one in the crate that is tested.
 pub(super) fn short(file: &str) -> &str {
     if file.len() <= PATH_MAX {
         return file;
@@ -403,8 +406,8 @@ pub(super) fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// The panics before the failure, of threads whose panics are caught: what such a thread has not done is often what
-/// others wait for.
+/// The panics before the failure, of threads whose panics are caught: what such a thread has not
+/// done is often what others wait for.
 pub(super) fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let (told, more) = view
         .earlier
@@ -427,12 +430,14 @@ pub(super) fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// So many threads that wait for the same in the same place are told by the first and the last of them.
+/// So many threads that wait for the same in the same place are told by the first and the last of
+/// them.
 const WAITING_ALIKE_MIN: usize = 8;
 
 /// The threads that wait for ever: for what, where, and who holds it.
 fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    // What happened while a thread unwound is not shown, so who holds what and has called whom then is not known.
+    // What happened while a thread unwound is not shown, so who holds what and has called whom then
+    // is not known.
     let (stuck, is_shown) = match view.end {
         End::Panicked { stuck, .. } => (stuck.as_slice(), false),
         end => (end.stuck(), true),
@@ -537,8 +542,8 @@ pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         ),
     };
     let first = told(*first);
-    // Whether two accesses are ordered hangs on more than on who comes first; that one order is fine is
-    // all that was seen.
+    // Whether two accesses are ordered hangs on more than on who comes first; that one order is
+    // fine is all that was seen.
     let _ = match may_fail_both_ways {
         true => writeln!(
             out,

@@ -1,9 +1,9 @@
 //! How are threads, objects, values and operations called?
 //!
-//! A thread has the name that the program gave it, otherwise its path; an object has the receiver of
-//! its first access, otherwise its kind, with a number if several are alike. So has the plain memory that a
-//! failure is about, of the two accesses that are told. An operation is worded twice: as announced,
-//! before it happens, and as it happened, with its values.
+//! A thread has the name that the program gave it, otherwise its path; an object has the receiver
+//! of its first access, otherwise its kind, with a number if several are alike. So has the plain
+//! memory that a failure is about, of the two accesses that are told. An operation is worded twice:
+//! as announced, before it happens, and as it happened, with its values.
 
 mod pointers;
 mod receivers;
@@ -100,7 +100,8 @@ impl<'a> Names<'a> {
                 None => operation.kind.counts(),
             };
             let given = machine.names.label_of(region).map(on_one_line);
-            // What a thread and its handle own together is not the scope or the builder by which the thread was spawned.
+            // What a thread and its handle own together is not the scope or the builder by which
+            // the thread was spawned.
             let result = || {
                 let of = counts.then(|| results::whose(trace, region, site))?;
                 Some(format!("result of {}", thread(of?)))
@@ -168,8 +169,8 @@ impl<'a> Names<'a> {
         self.objects.get(&object).map(String::as_str)
     }
 
-    /// The name of the plain memory that the failure is about, if it has one: the same at each of its accesses, although
-    /// the program may call it something else at each.
+    /// The name of the plain memory that the failure is about, if it has one: the same at each of
+    /// its accesses, although the program may call it something else at each.
     pub(super) fn memory(&self) -> Option<&str> {
         self.memory.as_deref()
     }
@@ -351,8 +352,8 @@ impl<'a> Names<'a> {
         self.happened_after(event, None)
     }
 
-    /// What an operation did, with its values, and beside the one that it found the number of the event
-    /// that wrote it.
+    /// What an operation did, with its values, and beside the one that it found the number of the
+    /// event that wrote it.
     pub(super) fn happened_after(&self, event: &Event, from: Option<usize>) -> String {
         let object = event.operation.object;
         let name = || self.object(object);
@@ -489,8 +490,8 @@ fn on_one_line(name: &str) -> String {
     line
 }
 
-/// What the threads of an execution are called, where that is not their path: as the program calls them,
-/// with numbers in the order of their births if several are called the same.
+/// What the threads of an execution are called, where that is not their path: as the program calls
+/// them, with numbers in the order of their births if several are called the same.
 fn called(
     trace: &Trace,
     machine: &Machine,
@@ -555,11 +556,12 @@ impl Taken {
     }
 }
 
-/// From here on a number near a power of two is told by its distance: it has ten digits, which are hard to compare.
+/// From here on a number near a power of two is told by its distance: it has ten digits, which are
+/// hard to compare.
 const NEAR_POWER_MIN: u32 = 31;
 
-/// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one in whose upper bits there is a
-/// flag beside a count, or that a flag is subtracted from.
+/// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one in
+/// whose upper bits there is a flag beside a count, or that a flag is subtracted from.
 fn number(ty: AtomicType, bits: u64) -> String {
     let unsigned = matches!(ty, AtomicType::U32 | AtomicType::U64 | AtomicType::Usize);
     let near = |power: u32| {

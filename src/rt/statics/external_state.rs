@@ -1,7 +1,7 @@
 //! What does an execution have to put back?
 //!
-//! Memory that is older than it gets back what it held before: each execution begins like the first one. What
-//! has to be put back is noted when the execution first meets the memory.
+//! Memory that is older than it gets back what it held before: each execution begins like the first
+//! one. What has to be put back is noted when the execution first meets the memory.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -117,8 +117,9 @@ impl Older {
             let places = places.filter(move |at| at + WORD <= size);
             places.map(|at| {
                 let word = memory.start.wrapping_add(at).cast::<usize>();
-                // SAFETY: it is in the memory of a shim that is still there, and aligned. What is in it is the program's,
-                // so it is read as a debugger would, to be taken for no more than a number that may mean anything.
+                // SAFETY: it is in the memory of a shim that is still there, and aligned. What is
+                // in it is the program's, so it is read as a debugger would, to be taken for no
+                // more than a number that may mean anything.
                 unsafe { word.read_volatile() }
             })
         })
@@ -134,7 +135,8 @@ impl Older {
         new
     }
 
-    /// Forgets what `other` knows better: that is still to be put back there as it was before, or is being put back.
+    /// Forgets what `other` knows better: that is still to be put back there as it was before, or
+    /// is being put back.
     pub(crate) fn leave_to(&mut self, other: &Older, in_progress: Option<*const u8>) {
         let Older {
             values,
@@ -156,9 +158,9 @@ impl Older {
         Some(memory.start.cast_const())
     }
 
-    /// Puts one thing back, if there is one left. What was in its memory is dropped, which may free what is
-    /// still to be put back: that has to be [forgotten](Older::forget) before the next one. What is not mapped any more is passed
-    /// over.
+    /// Puts one thing back, if there is one left. What was in its memory is dropped, which may free
+    /// what is still to be put back: that has to be [forgotten](Older::forget) before the next one.
+    /// What is not mapped any more is passed over.
     pub(crate) fn put_back_next(&mut self) -> bool {
         if let Some((memory, bytes)) = self.pristine.pop() {
             if !statics::is_still_there(memory.start) {
@@ -169,14 +171,16 @@ impl Older {
             impl Drop for PutBack {
                 fn drop(&mut self) {
                     let PutBack(start, ref bytes) = *self;
-                    // SAFETY: the shim is older than the execution and was not freed by it, and no guard of it exists any
-                    // more: every stack is unwound. What it has held meanwhile was dropped. What it held before has
-                    // nothing to drop: its type has no drop glue, or it is in a static, was not written there while the
-                    // program ran as far as anybody has noted, and leads to no other memory (`statics::are_constant`).
-                    // So the bytes are as good as when they were copied. This trusts the program in three things: that it
-                    // has not put something else in the place of the shim; that it does not use it outside of the model
-                    // meanwhile; and that what has no destructor may be there twice, if it was moved out, which the
-                    // guide says of an exclusive reference.
+                    // SAFETY: the shim is older than the execution and was not freed by it, and no
+                    // guard of it exists any more: every stack is unwound. What it has held
+                    // meanwhile was dropped. What it held before has nothing to drop: its type has
+                    // no drop glue, or it is in a static, was not written there while the program
+                    // ran as far as anybody has noted, and leads to no other memory
+                    // (`statics::are_constant`). So the bytes are as good as when they were copied.
+                    // This trusts the program in three things: that it has not put something else
+                    // in the place of the shim; that it does not use it outside of the model
+                    // meanwhile; and that what has no destructor may be there twice, if it was
+                    // moved out, which the guide says of an exclusive reference.
                     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
                 }
             }
@@ -189,8 +193,8 @@ impl Older {
             if !statics::is_still_there(start) {
                 return true;
             }
-            // SAFETY: the shim that asked for it is older than the execution and was not freed by it, and every
-            // stack that could use it is unwound. The program is trusted as above.
+            // SAFETY: the shim that asked for it is older than the execution and was not freed by
+            // it, and every stack that could use it is unwound. The program is trusted as above.
             unsafe { undo(start) };
         } else if let Some((address, kind, value)) = self.values.pop() {
             if statics::is_still_there(ptr::without_provenance(address)) {
@@ -211,7 +215,8 @@ mod tests {
     #[test]
     fn what_is_in_a_block_that_is_gone_is_forgotten_and_nothing_else() {
         let page = |number: usize| number << 12;
-        // One page, two, across the 64th, a long block, and pages that have the same number modulo 64.
+        // One page, two, across the 64th, a long block, and pages that have the same number modulo
+        // 64.
         let blocks = [
             page(5) + 8..page(5) + 16,
             page(6) - 8..page(6) + 8,

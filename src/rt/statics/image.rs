@@ -1,8 +1,8 @@
 //! What is a static called in another process?
 //!
-//! The program is loaded at another address each time, but as a whole: the distance of a static from
-//! the beginning of the program is the same in every process of the same build. Memory outside of the
-//! program, such as the heap, has no such number.
+//! The program is loaded at another address each time, but as a whole: the distance of a static
+//! from the beginning of the program is the same in every process of the same build. Memory outside
+//! of the program, such as the heap, has no such number.
 
 use crate::rt::engine::checkpoint::Statics;
 

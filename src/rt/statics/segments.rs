@@ -1,8 +1,10 @@
-//! Where in memory are the statics of the program, and what a thread has of its thread-local variables of std?
+//! Where in memory are the statics of the program, and what a thread has of its thread-local
+//! variables of std?
 //!
 //! Only Linux is asked.
 
-/// The memory of the program that can be written, which has all its statics that change: from where, and how many bytes.
+/// The memory of the program that can be written, which has all its statics that change: from
+/// where, and how many bytes.
 #[cfg(target_os = "linux")]
 pub(crate) fn statics() -> Vec<(usize, usize)> {
     headers::of_program(|base, _, it| {
@@ -36,18 +38,20 @@ mod headers {
         Vec<(usize, usize)>,
     );
 
-    /// What `pick` makes of each segment of the program, given where the program begins, where what this thread has of its
-    /// thread-local variables begins, and the header of the segment.
+    /// What `pick` makes of each segment of the program, given where the program begins, where what
+    /// this thread has of its thread-local variables begins, and the header of the segment.
     pub(crate) fn of_program(
         pick: fn(usize, usize, &Header) -> Option<(usize, usize)>,
     ) -> Vec<(usize, usize)> {
         let mut search: Search = (pick, Vec::new());
-        // SAFETY: the function that is called back takes this for what it is, and it is there until it has returned.
+        // SAFETY: the function that is called back takes this for what it is, and it is there until
+        // it has returned.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut search).cast()) };
         search.1
     }
 
-    /// Picks from the segments of an object, the first of which is the program; 1 is to ask for no more objects.
+    /// Picks from the segments of an object, the first of which is the program; 1 is to ask for no
+    /// more objects.
     unsafe extern "C" fn note(
         object: *mut libc::dl_phdr_info,
         _: usize,

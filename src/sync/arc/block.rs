@@ -1,8 +1,8 @@
 //! Where do the counts of an `Arc` live?
 //!
 //! In one heap block with the value, directly in front of it, so that they are found from a pointer
-//! to the value of whatever type, sized or not. How large the block is stands in it, because the last
-//! weak reference frees it when there is no value left to ask.
+//! to the value of whatever type, sized or not. How large the block is stands in it, because the
+//! last weak reference frees it when there is no value left to ask.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem;
@@ -41,8 +41,9 @@ fn block_for(value: Layout) -> (Layout, usize) {
     }
 }
 
-/// Where in a block with this alignment the value is, which has no larger one: the next multiple of it that leaves room for the
-/// header. The header ends where the value begins; its size is a multiple of its own alignment, so it is aligned as well.
+/// Where in a block with this alignment the value is, which has no larger one: the next multiple of
+/// it that leaves room for the header. The header ends where the value begins; its size is a
+/// multiple of its own alignment, so it is aligned as well.
 fn offset_of_value(align: usize) -> usize {
     // An alignment is a power of two, which `next_multiple_of` does not know.
     (size_of::<Header>() + align - 1) & !(align - 1)
@@ -276,8 +277,8 @@ impl Header {
 pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
     // SAFETY: the caller's reference keeps the block until the next line has counted it.
     let header = unsafe { header(value) };
-    // If the caller's is the only one, no other can come: a reference that is not weak would have one of its own here. Then
-    // nothing has to be counted, which takes a lock prefix.
+    // If the caller's is the only one, no other can come: a reference that is not weak would have
+    // one of its own here. Then nothing has to be counted, which takes a lock prefix.
     if header.weak.load(Acquire) != 1 {
         if header.weak.fetch_sub(1, Release) != 1 {
             return;
@@ -352,8 +353,8 @@ fn expect_some(answer: Answer) {
 }
 
 /// Ends the process when a program has leaked so many references that their number no longer fits:
-/// going on would free the value too early. In a model such a number is of references that were given up too
-/// often: the execution has failed and goes on to its end, where its blocks are kept.
+/// going on would free the value too early. In a model such a number is of references that were
+/// given up too often: the execution has failed and goes on to its end, where its blocks are kept.
 #[cfg_attr(not(debug_assertions), inline)]
 fn bounded(count: usize) {
     #[cold]

@@ -1,9 +1,9 @@
 //! Shared ownership, as `std::sync::Arc`.
 //!
 //! Every operation on the counts is announced as one visible operation and then done to the block's
-//! own counters, with the orderings that it needs outside of a model. Making and dropping references
-//! commutes, so that it costs no executions unless somebody looks: at the counts, or at the moment
-//! when the value is dropped.
+//! own counters, with the orderings that it needs outside of a model. Making and dropping
+//! references commutes, so that it costs no executions unless somebody looks: at the counts, or at
+//! the moment when the value is dropped.
 
 use std::any::Any;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
@@ -28,23 +28,23 @@ pub use weak::Weak;
 
 /// Drop-in replacement for `std::sync::Arc`.
 ///
-/// A value without drop glue vanishes unseen, so it makes no difference which thread drops the last reference. For
-/// any other value, a model explores each thread that may be the last one.
+/// A value without drop glue vanishes unseen, so it makes no difference which thread drops the last
+/// reference. For any other value, a model explores each thread that may be the last one.
 ///
-/// Reports show an operation at the caller's line. The end of a reference has no caller; they show it at the line
-/// where the value was put into its `Arc`.
+/// Reports show an operation at the caller's line. The end of a reference has no caller; they show
+/// it at the line where the value was put into its `Arc`.
 ///
 /// Three things need compiler support that only std's `Arc` has:
 ///
 /// * An `Arc<T>` does not coerce to an `Arc<dyn Trait>`. Make that from a box,
 ///   `Arc::from(Box::new(value) as Box<dyn Trait>)`, or from a std `Arc` with [`Arc::from_std`].
-/// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `&self` in a trait that is implemented for
-///   `Arc<T>`.
-/// * A `Waker` is made of a `std::sync::Arc` of a `std::task::Wake`, whose methods take std's. What such a waker does
-///   may use this `Arc`; the counting of the waker itself is not explored.
+/// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `&self` in a trait that is
+///   implemented for `Arc<T>`.
+/// * A `Waker` is made of a `std::sync::Arc` of a `std::task::Wake`, whose methods take std's. What
+///   such a waker does may use this `Arc`; the counting of the waker itself is not explored.
 ///
-/// A reference to a value that borrows something must be dropped before what it borrows, even if the value does not
-/// look at it when it is dropped.
+/// A reference to a value that borrows something must be dropped before what it borrows, even if
+/// the value does not look at it when it is dropped.
 pub struct Arc<T: ?Sized> {
     value: NonNull<T>,
 }
@@ -82,8 +82,8 @@ impl<T> Arc<T> {
 
     /// Creates an `Arc` that holds a value with weak references to itself.
     ///
-    /// `make` may clone the weak reference that it gets. Neither it nor a clone can be upgraded until the value is
-    /// there.
+    /// `make` may clone the weak reference that it gets. Neither it nor a clone can be upgraded
+    /// until the value is there.
     #[track_caller]
     pub fn new_cyclic<F: FnOnce(&Weak<T>) -> T>(make: F) -> Arc<T> {
         struct Unfinished<T> {
@@ -148,7 +148,8 @@ impl<T> Arc<T> {
         unsafe { Pin::new_unchecked(Arc::new(value)) }
     }
 
-    /// Returns the value if this is the only reference. Weak references can then no longer be upgraded.
+    /// Returns the value if this is the only reference. Weak references can then no longer be
+    /// upgraded.
     ///
     /// # Errors
     ///
@@ -212,7 +213,8 @@ impl<T> Arc<[T]> {
         NonNull::slice_from_raw_parts(memory.cast(), length)
     }
 
-    /// Creates an `Arc` of a slice whose elements are still to be written, through [`Arc::get_mut`].
+    /// Creates an `Arc` of a slice whose elements are still to be written, through
+    /// [`Arc::get_mut`].
     #[must_use]
     #[track_caller]
     pub fn new_uninit_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
@@ -319,8 +321,8 @@ impl<T: ?Sized> Arc<T> {
     ///
     /// # Safety
     ///
-    /// The pointer is from `into_raw`, maybe cast to a type of the same size and alignment whose value it also is,
-    /// and owns a reference that is not used otherwise.
+    /// The pointer is from `into_raw`, maybe cast to a type of the same size and alignment whose
+    /// value it also is, and owns a reference that is not used otherwise.
     pub unsafe fn from_raw(pointer: *const T) -> Arc<T> {
         rt::note_raw_reference();
         // SAFETY: a pointer to a value is not null; the rest is the caller's promise.
@@ -341,9 +343,9 @@ impl<T: ?Sized> Arc<T> {
     ///
     /// # Panics
     ///
-    /// Inside a model, if the last reference has been dropped before. It is explored here whether another thread
-    /// drops it first. It is not where an `Arc` made from the pointer is cloned: whoever clones is taken to have a
-    /// reference.
+    /// Inside a model, if the last reference has been dropped before. It is explored here whether
+    /// another thread drops it first. It is not where an `Arc` made from the pointer is cloned:
+    /// whoever clones is taken to have a reference.
     #[track_caller]
     pub unsafe fn increment_strong_count(pointer: *const T) {
         // SAFETY: the caller's promise; the borrowed reference is not given up.
@@ -396,7 +398,8 @@ impl<T: ?Sized> Arc<T> {
         ptr::addr_eq(this.value.as_ptr(), other.value.as_ptr())
     }
 
-    /// Returns a mutable reference to the value, if this is the only reference and there are no weak ones.
+    /// Returns a mutable reference to the value, if this is the only reference and there are no
+    /// weak ones.
     #[track_caller]
     pub fn get_mut(this: &mut Arc<T>) -> Option<&mut T> {
         this.header().perform(OpKind::ReadCount { unique: true });
@@ -409,10 +412,11 @@ impl<T: ?Sized> Arc<T> {
         }
     }
 
-    /// Returns a mutable reference to the value, which gets a block of its own first if there are other references.
+    /// Returns a mutable reference to the value, which gets a block of its own first if there are
+    /// other references.
     ///
-    /// If some of those are not weak, the value is cloned. Otherwise it is moved, and the weak references can no
-    /// longer be upgraded.
+    /// If some of those are not weak, the value is cloned. Otherwise it is moved, and the weak
+    /// references can no longer be upgraded.
     #[track_caller]
     #[expect(
         private_bounds,
@@ -474,8 +478,8 @@ impl<T: ?Sized> Deref for Arc<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this reference keeps the value, and nobody has a `&mut` to it while it is borrowed:
-        // `get_mut` needs the only reference.
+        // SAFETY: this reference keeps the value, and nobody has a `&mut` to it while it is
+        // borrowed: `get_mut` needs the only reference.
         unsafe { self.value.as_ref() }
     }
 }

@@ -88,7 +88,8 @@ impl<T: ?Sized> Weak<T> {
         })
     }
 
-    /// Returns whether both are references to the same value, or both were created by [`Weak::new`].
+    /// Returns whether both are references to the same value, or both were created by
+    /// [`Weak::new`].
     #[must_use]
     pub fn ptr_eq(&self, other: &Weak<T>) -> bool {
         ptr::addr_eq(self.value.as_ptr(), other.value.as_ptr())

@@ -33,9 +33,9 @@ pub(super) fn load<R>(
     }
 }
 
-/// Announces a store, and has it made with the ordering that is needed. Where a model runs, all that may look
-/// at the atomic is on this OS thread, so the processor need not wait for its earlier stores, of which the
-/// announcement has made many.
+/// Announces a store, and has it made with the ordering that is needed. Where a model runs, all
+/// that may look at the atomic is on this OS thread, so the processor need not wait for its earlier
+/// stores, of which the announcement has made many.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn store(
@@ -76,7 +76,8 @@ pub(super) fn modify<R>(
     }
 }
 
-/// Announces a compare-exchange, and has it made. `make` is told whether it is to fail although the value is the expected one.
+/// Announces a compare-exchange, and has it made. `make` is told whether it is to fail although the
+/// value is the expected one.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn compare<R>(
@@ -121,8 +122,8 @@ macro_rules! common {
         ///
         /// # Safety
         ///
-        /// As for the type of the same name in std: the pointer is aligned and valid for reads and writes for `'a`,
-        /// and every access that may race with one through the result is atomic.
+        /// As for the type of the same name in std: the pointer is aligned and valid for reads and
+        /// writes for `'a`, and every access that may race with one through the result is atomic.
         pub const unsafe fn from_ptr<'a>(ptr: *mut $value) -> &'a Self {
             // SAFETY: `Self` is a transparent wrapper of std's atomic, which has the same size and
             // alignment as the pointer's target where the caller's promise holds.
@@ -131,8 +132,8 @@ macro_rules! common {
 
         /// Returns a mutable reference to the value.
         ///
-        /// The reference is exclusive, so this is not a visible operation. That it is exclusive is checked as for
-        /// plain memory.
+        /// The reference is exclusive, so this is not a visible operation. That it is exclusive is
+        /// checked as for plain memory.
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn get_mut(&mut self) -> &mut $value {
@@ -250,7 +251,8 @@ macro_rules! common {
 
         /// Same as [`compare_exchange`](Self::compare_exchange), but may fail spuriously.
         ///
-        /// A model explores that if [`Builder::spurious_failures`](crate::Builder::spurious_failures) asks for it.
+        /// A model explores that if
+        /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) asks for it.
         ///
         /// # Errors
         ///
@@ -296,8 +298,8 @@ macro_rules! common {
 
         /// Replaces the value with what `f` makes of it.
         ///
-        /// Tries again until no other write comes in between, and gives up when `f` returns `None`. Each try is a
-        /// visible load or compare-exchange.
+        /// Tries again until no other write comes in between, and gives up when `f` returns `None`.
+        /// Each try is a visible load or compare-exchange.
         ///
         /// # Errors
         ///

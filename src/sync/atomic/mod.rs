@@ -1,8 +1,9 @@
 //! Drop-in replacements for `std::sync::atomic`.
 //!
-//! Inside a model every access is a visible operation. Values are sequentially consistent whatever the [`Ordering`]
-//! says: behaviour that only weak memory shows is not explored. Outside a model the types behave as std's, and in any
-//! case they have the same size, alignment and representation.
+//! Inside a model every access is a visible operation. Values are sequentially consistent whatever
+//! the [`Ordering`] says: behaviour that only weak memory shows is not explored. Outside a model
+//! the types behave as std's, and in any case they have the same size, alignment and
+//! representation.
 
 mod cell;
 mod int;

@@ -71,14 +71,16 @@ impl<T> AtomicPtr<T> {
         (|p: *mut T| p.addr() as u64)
     );
 
-    /// Moves the pointer forward by `elements` elements, wrapping around; returns the previous pointer.
+    /// Moves the pointer forward by `elements` elements, wrapping around; returns the previous
+    /// pointer.
     #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_ptr_add(&self, elements: usize, order: Ordering) -> *mut T {
         self.fetch_byte_add(elements.wrapping_mul(size_of::<T>()), order)
     }
 
-    /// Moves the pointer back by `elements` elements, wrapping around; returns the previous pointer.
+    /// Moves the pointer back by `elements` elements, wrapping around; returns the previous
+    /// pointer.
     #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_ptr_sub(&self, elements: usize, order: Ordering) -> *mut T {

@@ -8,8 +8,8 @@ use crate::rt::relation::independence::Label;
 /// By what a walk has come.
 #[derive(Default)]
 pub(crate) struct Consumed {
-    /// For each thread how many of its events lie before the sequence or are among it; 0 as long as none is among it and
-    /// nobody has asked.
+    /// For each thread how many of its events lie before the sequence or are among it; 0 as long as
+    /// none is among it and nobody has asked.
     pub(super) gone: Vec<u32>,
     /// The labels of the steps that are not in the sequence and change a count.
     pub(super) others: Vec<Label>,
@@ -56,13 +56,15 @@ impl Consumed {
         !self.others.is_empty()
     }
 
-    /// The label that an item has which had this one without the steps that are not in the sequence.
+    /// The label that an item has which had this one without the steps that are not in the
+    /// sequence.
     pub(crate) fn count_in(&self, label: Label) -> Label {
         count_after(&self.others, label)
     }
 }
 
-/// The label that an event has which has this one if these are not executed before it. Mostly there are none.
+/// The label that an event has which has this one if these are not executed before it. Mostly there
+/// are none.
 #[inline]
 pub(super) fn count_after(others: &[Label], label: Label) -> Label {
     match others {

@@ -1,8 +1,9 @@
 //! May this step come first in the rest of the sequence?
 //!
-//! An event of the sequence may if all that comes before it is gone: its races, and the spawn of its thread. The reversed event,
-//! and a step that is not in the sequence, may if nothing on what they touch comes before them, or does not commute with
-//! them: then the one is an initial, and the other a weak one.
+//! An event of the sequence may if all that comes before it is gone: its races, and the spawn of
+//! its thread. The reversed event, and a step that is not in the sequence, may if nothing on what
+//! they touch comes before them, or does not commute with them: then the one is an initial, and the
+//! other a weak one.
 
 use crate::rt::event::Event;
 use crate::rt::event::id::ObjectId;
@@ -20,9 +21,10 @@ use crate::rt::engine::relabel::state_before;
 const LONG: usize = if cfg!(test) { 4 } else { 200 };
 
 impl Walk<'_> {
-    /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
-    /// there. A join comes after no other event of the sequence: this is asked of steps that were enabled at the
-    /// beginning of the sequence, or behind what the way has come by, and there its thread had ended.
+    /// Whether nothing in the rest of the sequence comes before this event, which is the first one
+    /// of its thread there. A join comes after no other event of the sequence: this is asked of
+    /// steps that were enabled at the beginning of the sequence, or behind what the way has come
+    /// by, and there its thread had ended.
     #[inline(always)]
     pub(super) fn is_initial(&mut self, at: &Look<'_>, event: &Event) -> bool {
         let trace = self.trace;
@@ -36,8 +38,9 @@ impl Walk<'_> {
                 || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
     }
 
-    /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
-    /// before it, so the way has come by the event directly before it, and by all that happens before that one.
+    /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has
+    /// no more items before it, so the way has come by the event directly before it, and by all
+    /// that happens before that one.
     #[inline(always)]
     pub(super) fn second_is_initial(&mut self) -> bool {
         let Operation { object, kind } = self.second.operation;
@@ -52,8 +55,8 @@ impl Walk<'_> {
         let Some(position) = self.unchanged else {
             return self.is_before_all(label);
         };
-        // What comes before it is one of its races, or comes before one of them: of what comes before the first
-        // event or happens after it there is none.
+        // What comes before it is one of its races, or comes before one of them: of what comes
+        // before the first event or happens after it there is none.
         let first = self.first;
         let races = self.clocks.races_of(position);
         let mut behind = races.take_while(|race| race.first > first);
@@ -69,7 +72,8 @@ impl Walk<'_> {
 
     #[inline(always)]
     pub(super) fn commutes_with_all(&mut self, label: Label) -> bool {
-        // The label of the reversed event is only made if it matters; once it is known it is asked first.
+        // The label of the reversed event is only made if it matters; once it is known it is asked
+        // first.
         let taken = *self.taken;
         let second = self.label.filter(|_| !taken);
         second.is_none_or(|second| self.commutes_with(label, second))
@@ -83,22 +87,24 @@ impl Walk<'_> {
         self.all_related(label, |other| commutes(sets, label, other))
     }
 
-    /// Whether the reversed event, whose label has not been made yet, commutes with a step that has this label.
+    /// Whether the reversed event, whose label has not been made yet, commutes with a step that has
+    /// this label.
     #[inline(never)]
     pub(super) fn commutes_with_second(&mut self, label: Label) -> bool {
         let second = self.second_label();
         second.is_some_and(|second| self.commutes_with(label, second))
     }
 
-    /// Whether the reversed event, if it has the label `second`, commutes with a step that has this label.
+    /// Whether the reversed event, if it has the label `second`, commutes with a step that has this
+    /// label.
     #[inline]
     pub(super) fn commutes_with(&self, label: Label, second: Label) -> bool {
         let second = count_after(self.others, second);
         commutes(&self.execution.machine.sets, label, second)
     }
 
-    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
-    /// this label touches.
+    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an
+    /// event with this label touches.
     pub(super) fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
         let (trace, clocks) = (self.trace, self.clocks);
@@ -139,8 +145,8 @@ impl Walk<'_> {
         true
     }
 
-    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which little may be left where the
-    /// execution goes on for long.
+    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which
+    /// little may be left where the execution goes on for long.
     #[inline(never)]
     pub(super) fn all_items(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let mut items = self.items_on(object);
@@ -159,8 +165,8 @@ impl Walk<'_> {
         items.flatten()
     }
 
-    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where labels have
-    /// counts, which depend on what happened to the object before.
+    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where
+    /// labels have counts, which depend on what happened to the object before.
     #[inline(never)]
     pub(super) fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let (_, later) = self.clocks.split_on(object, self.first);

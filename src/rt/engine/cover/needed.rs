@@ -1,12 +1,13 @@
 //! What of a sequence has to be planned?
 //!
-//! That is what `Reversal::trim` leaves of it, a handful of items. They can be told like whether the sequence
-//! is covered, without making it: who wakes a sleeper is looked for among the events on its object, unless the reversed event
-//! does, and what comes before an event is in its clock.
+//! That is what `Reversal::trim` leaves of it, a handful of items. They can be told like whether
+//! the sequence is covered, without making it: who wakes a sleeper is looked for among the events
+//! on its object, unless the reversed event does, and what comes before an event is in its clock.
 //!
-//! That goes if the items have the labels of their events, so that none has a count, and if what comes before
-//! the reversed event is what does so in the execution, or only what comes before the event directly before it, because
-//! all else on its object happens after the first event. Otherwise the sequence is made.
+//! That goes if the items have the labels of their events, so that none has a count, and if what
+//! comes before the reversed event is what does so in the execution, or only what comes before the
+//! event directly before it, because all else on its object happens after the first event.
+//! Otherwise the sequence is made.
 
 use crate::rt::event::NOWHERE;
 use crate::rt::event::id::ThreadId;
@@ -39,9 +40,10 @@ impl Empty for Needed {
 }
 
 impl Walk<'_> {
-    /// Tells what has to be planned of the rest of the sequence, which must wake those who are `asleep`, of whom
-    /// the [`waker`](Walk::waker) wakes none; the reversed event [may come first](crate::rt::engine::cover::comes_first) in it. False if the
-    /// sequence must be made to tell.
+    /// Tells what has to be planned of the rest of the sequence, which must wake those who are
+    /// `asleep`, of whom the [`waker`](Walk::waker) wakes none; the reversed event [may come
+    /// first](crate::rt::engine::cover::comes_first) in it. False if the sequence must be made to
+    /// tell.
     #[inline(never)]
     pub(crate) fn gather(
         &mut self,
@@ -103,7 +105,8 @@ impl Walk<'_> {
         true
     }
 
-    /// Joins the clocks of the events that wake those who are `asleep`. False if it cannot be told which these are.
+    /// Joins the clocks of the events that wake those who are `asleep`. False if it cannot be told
+    /// which these are.
     #[inline(never)]
     pub(super) fn join_wakers(&mut self, asleep: &[Sleeper], clock: &mut [u32]) -> bool {
         // Several often sleep with the same label.
@@ -140,8 +143,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The position of the first event in the rest of the sequence that does not commute with a step that has this
-    /// label, or [`NOWHERE`]; `None` if it cannot be told.
+    /// The position of the first event in the rest of the sequence that does not commute with a
+    /// step that has this label, or [`NOWHERE`]; `None` if it cannot be told.
     pub(super) fn first_against(&mut self, label: Label) -> Option<u32> {
         let Execution {
             trace,
@@ -169,7 +172,8 @@ impl Walk<'_> {
                 }
                 if !self.is_item(position) {
                     if other.is_total_on(object) {
-                        // Everything behind this one happens after it, and so after the first event.
+                        // Everything behind this one happens after it, and so after the first
+                        // event.
                         break;
                     }
                 } else if !self.is_gone(position) {

@@ -1,23 +1,24 @@
 //! Is the reversal of a race planned already?
 //!
-//! Most are: a sleeping thread covers the sequence, or a branch of the wakeup tree does. Both can be
-//! told from the execution itself, without making the sequence: its items are the events behind the
-//! first one that do not happen after it, so its first item of a thread is the thread's next event,
-//! what precedes an event are its races and the event before it, and what may not commute with a label
-//! are the events on its object. A [`Walk`] goes down a tree like that, and remembers for each thread
-//! how far it has come.
+//! Most are: a sleeping thread covers the sequence, or a branch of the wakeup tree does. Both can
+//! be told from the execution itself, without making the sequence: its items are the events behind
+//! the first one that do not happen after it, so its first item of a thread is the thread's next
+//! event, what precedes an event are its races and the event before it, and what may not commute
+//! with a label are the events on its object. A [`Walk`] goes down a tree like that, and remembers
+//! for each thread how far it has come.
 //!
 //! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
 //!
-//! A walk may also come by steps that are not in the sequence and commute with the rest of it. They happen
-//! before that rest, which therefore finds counts changed: three threads release an object, and two of them
-//! are such steps; then the third one, of which the sequence has no more than the release, is the last.
+//! A walk may also come by steps that are not in the sequence and commute with the rest of it. They
+//! happen before that rest, which therefore finds counts changed: three threads release an object,
+//! and two of them are such steps; then the third one, of which the sequence has no more than the
+//! release, is the last.
 //!
-//! The next execution often has the two events of the race too, and differs only behind them. Its sequence
-//! then begins alike and ends otherwise. If nothing of the end was needed to see that the reversal is covered
-//! (or to plan it), it is covered in that execution as well, and need not be looked at again: the walk is
-//! *settled*. Then what it came by lies before the second event in the execution, or is that event
-//! itself and has the same label whatever comes before it.
+//! The next execution often has the two events of the race too, and differs only behind them. Its
+//! sequence then begins alike and ends otherwise. If nothing of the end was needed to see that the
+//! reversal is covered (or to plan it), it is covered in that execution as well, and need not be
+//! looked at again: the walk is *settled*. Then what it came by lies before the second event in the
+//! execution, or is that event itself and has the same label whatever comes before it.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation, Step};
@@ -47,10 +48,11 @@ pub(crate) struct Walk<'a> {
     pub(super) gone: &'a mut [u32],
     pub(super) others: &'a mut Vec<Label>,
     pub(super) taken: &'a mut bool,
-    /// The label of the reversed event where nothing but the sequence is executed, once it was asked for.
+    /// The label of the reversed event where nothing but the sequence is executed, once it was
+    /// asked for.
     pub(super) label: Option<Label>,
-    /// The position of the second event, if it is known that the reversed event has its label, and that what may
-    /// come before it in the sequence is what does so in the execution.
+    /// The position of the second event, if it is known that the reversed event has its label, and
+    /// that what may come before it in the sequence is what does so in the execution.
     pub(super) unchanged: Option<u32>,
     /// The sequence, if it is not simply what does not happen after `first`.
     pub(super) known: Option<&'a Reversal>,
@@ -64,8 +66,9 @@ pub(crate) struct Walk<'a> {
     pub(super) settled: bool,
 }
 
-/// Whether the reversed event is known to come first in the sequence, whatever comes behind the race. If it is asleep where
-/// the first one is, the reversal is covered: most that are covered are so by this, which can be told without a walk.
+/// Whether the reversed event is known to come first in the sequence, whatever comes behind the
+/// race. If it is asleep where the first one is, the reversal is covered: most that are covered are
+/// so by this, which can be told without a walk.
 #[inline]
 pub(crate) fn comes_first(execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
     // Else its thread has other items before it.
@@ -73,9 +76,9 @@ pub(crate) fn comes_first(execution: &Execution<'_>, first: u32, second: &Revers
         && nothing_on_its_object_comes_before(execution, first, second)
 }
 
-/// Whether it can be told at once that nothing in the sequence comes before the reversed event because of its object:
-/// all on the object happens after the first event, or what races with the reversed event comes before the first one,
-/// and it has the label of the second one.
+/// Whether it can be told at once that nothing in the sequence comes before the reversed event
+/// because of its object: all on the object happens after the first event, or what races with the
+/// reversed event comes before the first one, and it has the label of the second one.
 #[inline]
 fn nothing_on_its_object_comes_before(
     execution: &Execution<'_>,
@@ -121,8 +124,8 @@ impl<'a> Walk<'a> {
         } = consumed;
         debug_assert!(!second.is_behind(execution, first));
         let second_at = second.race.map(|race| race.position);
-        // What most sleeping threads do not commute with is the reversed event, so its label is known from the
-        // beginning where it need not be made.
+        // What most sleeping threads do not commute with is the reversed event, so its label is
+        // known from the beginning where it need not be made.
         let alike = second.known_label();
         Walk {
             execution,
@@ -155,20 +158,21 @@ impl<'a> Walk<'a> {
         self.settled = false;
     }
 
-    /// The position of the second event, if the sequence goes on from here to the reversed event alike in every
-    /// execution that has the same events up to there.
+    /// The position of the second event, if the sequence goes on from here to the reversed event
+    /// alike in every execution that has the same events up to there.
     pub(crate) fn settled_at(&self) -> Option<u32> {
         let settled = self.settled && (*self.taken || self.second_is_always_alike());
         self.second_at.filter(|_| settled)
     }
 
-    /// Whether the reversal is covered, or impossible, in all those executions if it is in this one.
+    /// Whether the reversal is covered, or impossible, in all those executions if it is in this
+    /// one.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Whether the reversed event has the same label whatever else is in the sequence: because it has only
-    /// one, or because nothing else in the sequence can be on its object.
+    /// Whether the reversed event has the same label whatever else is in the sequence: because it
+    /// has only one, or because nothing else in the sequence can be on its object.
     pub(super) fn second_is_always_alike(&self) -> bool {
         let Operation { object, kind } = self.second.operation;
         match kind {
@@ -206,11 +210,12 @@ impl<'a> Walk<'a> {
         begins
     }
 
-    /// [`Walk::has_weak_initial`] at the beginning of the sequence for a thread that is asleep there, where the reversed event was
-    /// not found to be if it [comes first](comes_first).
+    /// [`Walk::has_weak_initial`] at the beginning of the sequence for a thread that is asleep
+    /// there, where the reversed event was not found to be if it [comes first](comes_first).
     ///
-    /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the next event of its thread
-    /// is in the sequence, so is what has woken the thread before that, with which it does not commute, either.
+    /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the
+    /// next event of its thread is in the sequence, so is what has woken the thread before that,
+    /// with which it does not commute, either.
     #[inline(always)]
     pub(crate) fn has_weak_initial_sleeper(&mut self, sleeper: &Sleeper) -> bool {
         let &Sleeper { step, label } = sleeper;
@@ -229,8 +234,8 @@ impl<'a> Walk<'a> {
         self.has_weak_initial(step, label)
     }
 
-    /// Whether the reversed event comes first of its thread and has its label whatever comes before it, so that
-    /// it is known not to be asleep.
+    /// Whether the reversed event comes first of its thread and has its label whatever comes before
+    /// it, so that it is known not to be asleep.
     #[inline]
     pub(super) fn second_was_asked_for(&self) -> bool {
         let ReversedEvent {
@@ -241,8 +246,9 @@ impl<'a> Walk<'a> {
         operation.kind.is_always_alike() && predecessor.is_none_or(|p| p < self.first)
     }
 
-    /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the nodes by which it
-    /// comes. Says whether a branch of the tree covers the sequence, or there turned out to be none.
+    /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the
+    /// nodes by which it comes. Says whether a branch of the tree covers the sequence, or there
+    /// turned out to be none.
     #[inline(always)]
     pub(crate) fn descend(&mut self, arena: &Arena, roots: List, path: &mut Vec<NodeId>) -> bool {
         let mut children = arena.iter(roots);
@@ -280,15 +286,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes by the first item of the thread, or by a step with this label if it has none. Whether the way leads
-    /// there has been asked.
+    /// Goes by the first item of the thread, or by a step with this label if it has none. Whether
+    /// the way leads there has been asked.
     pub(crate) fn go_by(&mut self, thread: ThreadId, label: Label) {
         let index = self.look_up(thread);
         let head = self.head_at(thread, index);
         self.pass(&head, thread, index, label);
     }
 
-    /// [`Walk::go_by`] where this comes first of the thread, and would be the event of the thread with this index.
+    /// [`Walk::go_by`] where this comes first of the thread, and would be the event of the thread
+    /// with this index.
     #[inline(always)]
     pub(super) fn pass(&mut self, head: &Head<'_>, thread: ThreadId, index: u32, label: Label) {
         match *head {
@@ -305,7 +312,8 @@ impl<'a> Walk<'a> {
         self.head_at(thread, index)
     }
 
-    /// What comes first of the thread, of which so many events lie before the sequence or the way has come by them.
+    /// What comes first of the thread, of which so many events lie before the sequence or the way
+    /// has come by them.
     #[inline(always)]
     pub(super) fn head_at(&self, thread: ThreadId, index: u32) -> Head<'a> {
         // The second event of a race happens after the first one, and so is no item.
@@ -370,8 +378,8 @@ impl<'a> Walk<'a> {
         self.is_cut(object)
     }
 
-    /// Whether the way has come by the event at `position`, or the sequence begins behind it. No other event may
-    /// happen after the first one.
+    /// Whether the way has come by the event at `position`, or the sequence begins behind it. No
+    /// other event may happen after the first one.
     #[inline(always)]
     pub(super) fn is_gone(&self, position: u32) -> bool {
         position <= self.first || self.is_passed(position)
@@ -416,8 +424,8 @@ impl<'a> Walk<'a> {
             && !self.clocks.is_counted(label.object())
     }
 
-    /// The thread and the label of the reversed event, if it is in the rest of the sequence, and the steps by which the
-    /// way has come do not change its label.
+    /// The thread and the label of the reversed event, if it is in the rest of the sequence, and
+    /// the steps by which the way has come do not change its label.
     pub(crate) fn waker(&self) -> Option<(ThreadId, Label)> {
         let label = self
             .label

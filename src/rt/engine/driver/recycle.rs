@@ -1,6 +1,7 @@
 //! What does a driver leave to that of the next exploration?
 //!
-//! Its memory, and nothing else. The two functions here list all that a driver has, so that nothing is forgotten.
+//! Its memory, and nothing else. The two functions here list all that a driver has, so that nothing
+//! is forgotten.
 
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;

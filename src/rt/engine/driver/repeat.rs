@@ -1,7 +1,8 @@
 //! Does a step come out as it did before, or as it was planned?
 //!
-//! What an execution shares with the one before it is made again, and what was planned follows. Both is known beforehand,
-//! so a program that depends on anything else than its schedule is found out here.
+//! What an execution shares with the one before it is made again, and what was planned follows.
+//! Both is known beforehand, so a program that depends on anything else than its schedule is found
+//! out here.
 
 use std::mem::discriminant;
 
@@ -65,7 +66,8 @@ impl Driver {
         if operation.kind.is_of_a_life() {
             return self.repeat_in_life(step, operation, site);
         }
-        // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
+        // What comes of an atomic stays in registers, as long as it does not meet with what comes
+        // of anything else.
         if operation.kind.is_atomic() {
             let executed = self.machine.perform_atomic(step, operation, site);
             return self.compare(&executed, step, expected, (operation, site));
@@ -82,7 +84,8 @@ impl Driver {
         Ok(Outcome::Done)
     }
 
-    /// [`Driver::repeat`] for a step that is neither one in the life of a thread nor one on an atomic.
+    /// [`Driver::repeat`] for a step that is neither one in the life of a thread nor one on an
+    /// atomic.
     #[inline(never)]
     fn repeat_another(
         &mut self,
@@ -137,7 +140,8 @@ impl Driver {
         self.machine.take_announced(step.thread);
         let Pending { operation, site } = *self.machine.last(step.thread);
         let planned = (step, label);
-        // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
+        // What comes of an atomic stays in registers, as long as it does not meet with what comes
+        // of anything else.
         let made = match operation.kind.is_atomic() {
             true => {
                 let executed = self.machine.perform_atomic(step, &operation, site);
@@ -192,8 +196,8 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// The thread's announced operation differs from the one that is expected (if it is known) or cannot be
-    /// performed.
+    /// The thread's announced operation differs from the one that is expected (if it is known) or
+    /// cannot be performed.
     #[cold]
     fn misfit(&mut self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Next {
         let found = self.machine.pending(thread);
@@ -219,8 +223,8 @@ impl Driver {
     }
 }
 
-/// Whether an operation of this kind on `object` may be the repetition of the other: operands may be
-/// addresses, which differ.
+/// Whether an operation of this kind on `object` may be the repetition of the other: operands may
+/// be addresses, which differ.
 #[inline]
 pub(super) fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
     a.object == object && discriminant(&a.kind) == discriminant(kind)

@@ -1,9 +1,9 @@
 //! How is one step made?
 //!
-//! By the thread that announces it ([`Driver::try_fast`], [`Driver::at_once`]) if that one goes on anyhow, and
-//! otherwise by whoever is to go on ([`Driver::next`]). Either way it is a step of the prefix that the
-//! execution shares with the one before, and must come out as it did then; or one of the sequence that was
-//! planned; or a new one, of a thread that the explorer chooses.
+//! By the thread that announces it ([`Driver::try_fast`], [`Driver::at_once`]) if that one goes on
+//! anyhow, and otherwise by whoever is to go on ([`Driver::next`]). Either way it is a step of the
+//! prefix that the execution shares with the one before, and must come out as it did then; or one
+//! of the sequence that was planned; or a new one, of a thread that the explorer chooses.
 
 use std::sync::atomic::Ordering;
 
@@ -21,8 +21,8 @@ use crate::rt::rare::{cold_path, rarely};
 use crate::rt::engine::driver::repeat::{Made, alike, same};
 use crate::rt::engine::driver::{Driver, Next};
 
-/// Where the last thread goes on anyhow, so many steps are made before there is a look at them. What is written
-/// down of them fits into the second cache of a processor several times over.
+/// Where the last thread goes on anyhow, so many steps are made before there is a look at them.
+/// What is written down of them fits into the second cache of a processor several times over.
 pub(super) const AT_ONCE: usize = if cfg!(test) { 3 } else { 2048 };
 
 /// A step that was made on the short way.
@@ -78,8 +78,9 @@ impl Driver {
         self.bounds.events_max
     }
 
-    /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory
-    /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
+    /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this
+    /// kind, whose memory holds this. These are most operations, so there is a short way for them;
+    /// `None` if it is too short.
     #[inline(always)]
     pub(crate) fn try_fast(
         &mut self,
@@ -87,8 +88,8 @@ impl Driver {
         (object, kind, site): (ObjectId, &OpKind, Site),
         known: (ObjectKind, u64),
     ) -> Option<Short> {
-        // The operation is in pieces, because it was written just now: a copy of the whole would have to wait
-        // for that, and is made only for the trace.
+        // The operation is in pieces, because it was written just now: a copy of the whole would
+        // have to wait for that, and is made only for the trace.
         let whole = Operation {
             object,
             kind: *kind,
@@ -138,8 +139,9 @@ impl Driver {
         })
     }
 
-    /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which there is a short way,
-    /// too. Gives how many events the thread has performed; `None` if the way is too short, and nothing was done.
+    /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which
+    /// there is a short way, too. Gives how many events the thread has performed; `None` if the way
+    /// is too short, and nothing was done.
     #[inline(always)]
     pub(crate) fn step_thread_op(
         &mut self,
@@ -177,7 +179,8 @@ impl Driver {
         Some(index + 1)
     }
 
-    /// Whether the thread that runs makes the next step, as far as that is known without its operation.
+    /// Whether the thread that runs makes the next step, as far as that is known without its
+    /// operation.
     #[inline]
     pub(crate) fn goes_on(&self, thread: ThreadId) -> bool {
         let position = self.position;
@@ -194,7 +197,8 @@ impl Driver {
         position.wrapping_sub(self.free_from) < self.free_for
     }
 
-    /// The thread goes on for so many steps behind the next one, which it has not announced yet if it `begins`.
+    /// The thread goes on for so many steps behind the next one, which it has not announced yet if
+    /// it `begins`.
     #[inline]
     fn let_go_on(&mut self, further: usize, begins: bool) {
         let announced = usize::from(!begins);
@@ -203,8 +207,8 @@ impl Driver {
         self.free_for = further.saturating_add(1 - announced).min(most);
     }
 
-    /// Gives clocks to the last steps before they leave the caches, which a long execution does not fit into, and lets
-    /// this thread go on, which makes the next step.
+    /// Gives clocks to the last steps before they leave the caches, which a long execution does not
+    /// fit into, and lets this thread go on, which makes the next step.
     #[cold]
     #[inline(never)]
     fn look_back(&mut self, next: ThreadId) {
@@ -226,8 +230,8 @@ impl Driver {
         }
     }
 
-    /// Whether a thread that was let go on makes a step of this kind unasked. After one that may concern the
-    /// others there is a question.
+    /// Whether a thread that was let go on makes a step of this kind unasked. After one that may
+    /// concern the others there is a question.
     #[inline]
     fn goes_on_with(&mut self, kind: &OpKind) -> bool {
         if self.last_goes_on {
@@ -242,9 +246,9 @@ impl Driver {
         true
     }
 
-    /// Makes the step that the thread that made the last one is about to announce, if it is the next
-    /// one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are such steps.
-    /// `None` if nothing was done.
+    /// Makes the step that the thread that made the last one is about to announce, if it is the
+    /// next one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are
+    /// such steps. `None` if nothing was done.
     #[inline(always)]
     pub(crate) fn at_once(
         &mut self,
@@ -289,8 +293,9 @@ impl Driver {
         Ok(Some(executed.outcome))
     }
 
-    /// Makes the next step: picks a thread whose announced operation can happen, and executes it; or says whose
-    /// code begins. Every live thread that has begun must have announced its operation.
+    /// Makes the next step: picks a thread whose announced operation can happen, and executes it;
+    /// or says whose code begins. Every live thread that has begun must have announced its
+    /// operation.
     #[inline]
     pub(crate) fn next(&mut self) -> Next {
         if self.position < self.replayed {
@@ -368,13 +373,14 @@ impl Driver {
         machine.limits.learnt.held.as_ref().is_some_and(is_here)
     }
 
-    /// There are threads, and none can run: lets waiting ones go, or says how the execution has ended.
+    /// There are threads, and none can run: lets waiting ones go, or says how the execution has
+    /// ended.
     #[cold]
     #[inline(never)]
     fn stuck(&mut self) -> Option<End> {
         let stuck = self.blocked();
-        // Whatever a waiting thread would do from here on comes after everything else, so nothing is lost by not
-        // looking at it.
+        // Whatever a waiting thread would do from here on comes after everything else, so nothing
+        // is lost by not looking at it.
         for (why, pruned) in [
             (Reason::Assumed, Pruned::Assumed),
             (Reason::Rounds, Pruned::Rounds),
@@ -418,8 +424,8 @@ impl Driver {
         self.machine.hint(thread, site)
     }
 
-    /// Lets the code of a thread begin. The caller says that, because a [`Next`] in memory is read in larger pieces than it
-    /// was written in, for which a processor waits.
+    /// Lets the code of a thread begin. The caller says that, because a [`Next`] in memory is read
+    /// in larger pieces than it was written in, for which a processor waits.
     #[inline]
     pub(super) fn begin_thread(&mut self, thread: ThreadId) {
         self.trace.note_begin(self.position, thread);
@@ -427,15 +433,16 @@ impl Driver {
         self.machine.begin(thread);
     }
 
-    /// Finds out up to where the events that are repeated follow each other without another thread's beginning.
+    /// Finds out up to where the events that are repeated follow each other without another
+    /// thread's beginning.
     #[inline]
     pub(super) fn find_break(&mut self) {
         let next = self.trace.begun(self.begun);
         self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
     }
 
-    /// What happens where this thread is to make its next step, if that cannot be made: it begins, or there are too many
-    /// events.
+    /// What happens where this thread is to make its next step, if that cannot be made: it begins,
+    /// or there are too many events.
     #[inline(always)]
     pub(super) fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
         if self.machine.is_to_begin(thread) {
@@ -455,7 +462,8 @@ impl Driver {
             return next;
         }
         let Pending { operation, site } = self.machine.take(step.thread);
-        // What comes of a step stays in registers, as long as it does not meet with what comes of another kind.
+        // What comes of a step stays in registers, as long as it does not meet with what comes of
+        // another kind.
         let made = match operation.kind.is_of_a_life() {
             true => self.new_thread_op(step, &operation, site),
             false => self.make_anew(step, &operation, site),
@@ -463,8 +471,9 @@ impl Driver {
         self.made(step.thread, made)
     }
 
-    /// [`Driver::run`] for a step in the life of a thread. It is mostly the end of another one that is announced, because
-    /// only that may have to be waited for, and with the kind in sight, little is left of it.
+    /// [`Driver::run`] for a step in the life of a thread. It is mostly the end of another one that
+    /// is announced, because only that may have to be waited for, and with the kind in sight,
+    /// little is left of it.
     #[inline(never)]
     fn new_thread_op(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
         let Operation { object, kind } = *operation;

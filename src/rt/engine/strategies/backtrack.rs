@@ -3,15 +3,16 @@
 //! \[SS\] Algorithms 1, 3 and 5. Every reversed pair asks that some thread be tried at the point
 //! before its first event. Which one makes the difference: `Source` is content with any initial of
 //! the sequence, which gives source sets; `Classic` (Flanagan and Godefroid's backtracking, with
-//! sleep sets) wants one that happens before the reversed event, which gives persistent sets (\[SS\]
-//! section 5.1). Both remember a thread and not a sequence, so both run into executions in which
-//! every enabled thread is asleep.
+//! sleep sets) wants one that happens before the reversed event, which gives persistent sets
+//! (\[SS\] section 5.1). Both remember a thread and not a sequence, so both run into executions in
+//! which every enabled thread is asleep.
 //!
 //! Deviation 1: races are looked for when an execution has ended, and each sequence goes over the
-//! whole of it, as for Optimal-DPOR. Cut at the reversed event, as the paper has it for Source-DPOR,
-//! it would not do: the reversed event may come out differently, and then depend on a later event
-//! that its old label commutes with. The smallest program known: a channel with `try_recv` in one
-//! thread, `send` in another, and a third that makes two steps and drops its sender.
+//! whole of it, as for Optimal-DPOR. Cut at the reversed event, as the paper has it for
+//! Source-DPOR, it would not do: the reversed event may come out differently, and then depend on a
+//! later event that its old label commutes with. The smallest program known: a channel with
+//! `try_recv` in one thread, `send` in another, and a third that makes two steps and drops its
+//! sender.
 //!
 //! Deviation 2: another outcome of an event is a reversal like the others, so that a thread that is
 //! asleep with one outcome, and goes on with another, does not hide what comes before the first.

@@ -1,43 +1,48 @@
 //! What can be reached with few interventions of the scheduler?
 //!
-//! Most bugs need two or fewer preemptions (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007),
-//! and the number of traces within a fixed bound grows polynomially with the length of the test.
-//! [`Bounded`] explores exactly the traces that have a linearisation whose [`Price`] (in preemptions, context
-//! switches or delays) is at most k: first those that cost nothing, then those that cost one, and so on.
-//! No bound means: until there are no more.
+//! Most bugs need two or fewer preemptions (Musuvathi and Qadeer, *Iterative Context Bounding*,
+//! PLDI 2007), and the number of traces within a fixed bound grows polynomially with the length of
+//! the test. [`Bounded`] explores exactly the traces that have a linearisation whose [`Price`] (in
+//! preemptions, context switches or delays) is at most k: first those that cost nothing, then those
+//! that cost one, and so on. No bound means: until there are no more.
 //!
-//! What is remembered is where the search has been: a prefix's trace together with the thread that ran last, as
-//! far as that matters. Two prefixes that agree in both have the same continuations at the same prices, and the
-//! second one is given up. Mostly it is not even begun: what trace a step leads to is known before it is
-//! executed ([`ahead`]), and looked up when the step's turn has come ([`seen`]).
+//! What is remembered is where the search has been: a prefix's trace together with the thread that
+//! ran last, as far as that matters. Two prefixes that agree in both have the same continuations at
+//! the same prices, and the second one is given up. Mostly it is not even begun: what trace a step
+//! leads to is known before it is executed ([`ahead`]), and looked up when the step's turn has come
+//! ([`seen`]).
 //!
-//! Races and sleep sets as they are cannot tell what to try: the execution in which a race shows may lie beyond
-//! the bound although its reversal does not (Coons, Musuvathi, McKinley, *Bounded Partial-Order Reduction*,
-//! OOPSLA 2013, section 3), and a sleep set drops a continuation in favour of one that costs more. For one kind of
-//! branch they can, and it is by far the most frequent one: that a thread is preempted which could go on with an
-//! operation `a`. Whatever the others do before `a` they can do behind it instead, at the same price, as long as
-//! nothing of that depends on `a`: the preemption comes one operation later. So
+//! Races and sleep sets as they are cannot tell what to try: the execution in which a race shows
+//! may lie beyond the bound although its reversal does not (Coons, Musuvathi, McKinley, *Bounded
+//! Partial-Order Reduction*, OOPSLA 2013, section 3), and a sleep set drops a continuation in
+//! favour of one that costs more. For one kind of branch they can, and it is by far the most
+//! frequent one: that a thread is preempted which could go on with an operation `a`. Whatever the
+//! others do before `a` they can do behind it instead, at the same price, as long as nothing of
+//! that depends on `a`: the preemption comes one operation later. So
 //!
 //! * the thread sleeps while it is preempted, until something happens that depends on `a`; or until
-//!   a thread has to wait that `a` could let go, because a switch from that one would not be free behind `a`;
-//! * the branch is not explored before a dependence on `a` has shown, with another thread's operation behind `a` or one
-//!   that `a` keeps from happening. Behind `a` it shows for no more than the branch costs ([`parked`]).
+//!   a thread has to wait that `a` could let go, because a switch from that one would not be free
+//!   behind `a`;
+//! * the branch is not explored before a dependence on `a` has shown, with another thread's
+//!   operation behind `a` or one that `a` keeps from happening. Behind `a` it shows for no more
+//!   than the branch costs ([`parked`]).
 //!
-//! A delay is not counted for the thread that is passed over but for the others, so none of this holds of delays;
-//! nor does it where a thread is not preempted but waits or has ended, for the first of the others to run is then
-//! free, and to come back to it is not. There every enabled thread is tried.
+//! A delay is not counted for the thread that is passed over but for the others, so none of this
+//! holds of delays; nor does it where a thread is not preempted but waits or has ended, for the
+//! first of the others to run is then free, and to come back to it is not. There every enabled
+//! thread is tried.
 //!
 //! That nothing was left out can be told although the bound has cut something off: what is too dear
 //! at one place may be explored from another one ([`left_out`]).
 //!
-//! The search goes from cheap to dear, so the first visit is mostly the cheapest. Where it is not, or where more threads
-//! slept, what follows is explored once more.
+//! The search goes from cheap to dear, so the first visit is mostly the cheapest. Where it is not,
+//! or where more threads slept, what follows is explored once more.
 //!
 //! Some definitions:
 //!
-//! 1. Where the test has switched exploration off, the cheapest thread runs, and costs nothing. What one
-//!    operation does and what is explored behind it are not the same wherever it comes then, so every preemption
-//!    is tried.
+//! 1. Where the test has switched exploration off, the cheapest thread runs, and costs nothing.
+//!    What one operation does and what is explored behind it are not the same wherever it comes
+//!    then, so every preemption is tried.
 //! 2. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
 //!    that two of a million traces collide has a chance below 10^-26.
 
@@ -82,8 +87,8 @@ pub(crate) struct Bounded {
     /// How the current execution comes to its next point.
     way: Way,
     parked: Parked,
-    /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2, ...
-    /// more.
+    /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2,
+    /// ... more.
     now: Vec<Branch>,
     later: VecDeque<Vec<Branch>>,
     /// Prefixes of branches, sharing their beginnings. The first node stands for the empty prefix.
@@ -167,8 +172,8 @@ impl Bounded {
         }
     }
 
-    /// The same, where a thread is preempted as early as it may have to be: that is not always necessary, but among
-    /// executions that cost the same those come first that are easier to read.
+    /// The same, where a thread is preempted as early as it may have to be: that is not always
+    /// necessary, but among executions that cost the same those come first that are easier to read.
     pub(crate) fn early(mut self) -> Bounded {
         self.ahead.early = true;
         self
@@ -242,7 +247,8 @@ impl Bounded {
         }
     }
 
-    /// Finds out where a step leads that costs so much, and by which operation, if that can be told.
+    /// Finds out where a step leads that costs so much, and by which operation, if that can be
+    /// told.
     fn attempt(&mut self, at: &Point<'_>, step: Step, way: Way) -> (Candidate, Option<Tried>) {
         let machine = at.machine;
         let tried = self.ahead.attempt(machine, step);
@@ -275,7 +281,8 @@ impl Bounded {
         sleep.filter(|thread| object(thread) != stuck)
     }
 
-    /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is explored already.
+    /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is
+    /// explored already.
     fn visit(&mut self, at: &Point<'_>, last: ThreadId) -> Option<Way> {
         let place = Place {
             last: self.price.representative(at, &self.able, last),
@@ -307,8 +314,9 @@ impl Bounded {
         to.is_some_and(is_covered)
     }
 
-    /// Remembers to run these threads at this point, each once executions may cost so much, and once another thread's
-    /// operation is known to depend on the one that is `preempted`, if one is.
+    /// Remembers to run these threads at this point, each once executions may cost so much, and
+    /// once another thread's operation is known to depend on the one that is `preempted`, if one
+    /// is.
     fn postpone(
         &mut self,
         at: &Point<'_>,
@@ -434,8 +442,8 @@ impl Bounded {
         false
     }
 
-    /// The step to make at a point that was come to on this way. Notes the others that cost nothing, and remembers those
-    /// that cost something.
+    /// The step to make at a point that was come to on this way. Notes the others that cost
+    /// nothing, and remembers those that cost something.
     fn choose_among(
         &mut self,
         at: &Point<'_>,
@@ -523,7 +531,8 @@ impl Explorer for Bounded {
             };
             self.now = later;
             self.now.reverse();
-            // What branches off early in an early execution comes first: a failure is easier to read there.
+            // What branches off early in an early execution comes first: a failure is easier to
+            // read there.
             self.now.sort_by_key(|branch| Reverse(branch.node));
             self.round += 1;
         }

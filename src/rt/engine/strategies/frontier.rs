@@ -1,31 +1,33 @@
 //! How is every trace explored exactly once, in any order?
 //!
-//! [`optimal`](crate::rt::engine::strategies::optimal) takes up the planned branch that is deepest. Here any of them may be next
-//! ([`order`](crate::rt::engine::order)); still no trace comes twice, and no execution is begun in vain. What
-//! depth-first search decides by time, whether something is explored already, is decided here by the order
-//! of siblings, which is that in which they were planned:
+//! [`optimal`](crate::rt::engine::strategies::optimal) takes up the planned branch that is deepest.
+//! Here any of them may be next ([`order`](crate::rt::engine::order)); still no trace comes twice,
+//! and no execution is begun in vain. What depth-first search decides by time, whether something is
+//! explored already, is decided here by the order of siblings, which is that in which they were
+//! planned:
 //!
 //! 1. *Who sleeps.* Behind a step sleeps whoever slept before it, and the first step of every elder
-//!    sibling, explored or not, as far as the step does not wake them. The elder ones will be explored
-//!    in any case, and nobody sleeps there because of a younger one, so no promise goes round in a circle.
-//! 2. *What is covered.* A reversal is covered if a sleeper of its point is a weak initial, or an elder
-//!    sibling of the step that was made there; in depth-first search that one is asleep. If a younger
-//!    sibling is one the sequence goes on below it, started or not, and so on with the children there,
-//!    until a branch ends, where nobody is asleep (then it is covered), or no child is a weak initial
-//!    (then what is left of the sequence becomes the last child).
+//!    sibling, explored or not, as far as the step does not wake them. The elder ones will be
+//!    explored in any case, and nobody sleeps there because of a younger one, so no promise goes
+//!    round in a circle.
+//! 2. *What is covered.* A reversal is covered if a sleeper of its point is a weak initial, or an
+//!    elder sibling of the step that was made there; in depth-first search that one is asleep. If a
+//!    younger sibling is one the sequence goes on below it, started or not, and so on with the
+//!    children there, until a branch ends, where nobody is asleep (then it is covered), or no child
+//!    is a weak initial (then what is left of the sequence becomes the last child).
 //!
-//! So the tree that has been explored in the end is one that depth-first search may explore, and what is
-//! proved about that tree (\[SS\] section 6) holds whatever the order in time was.
+//! So the tree that has been explored in the end is one that depth-first search may explore, and
+//! what is proved about that tree (\[SS\] section 6) holds whatever the order in time was.
 //!
-//! That a younger sibling was started is not enough to cover a reversal: what must be explored below it may
-//! show only in executions below an elder one. Let two threads unpark a third, which is in
-//! `park_timeout`: that the second one alone has unparked it is found from the execution in which both
-//! have, and may have to be planned below a time-out that was explored before. So the steps of a
-//! branch are kept until no execution can come by the point where it was planned ([`OpenTree::close`]). A
-//! wakeup tree and what was explored of it are one tree here.
+//! That a younger sibling was started is not enough to cover a reversal: what must be explored
+//! below it may show only in executions below an elder one. Let two threads unpark a third, which
+//! is in `park_timeout`: that the second one alone has unparked it is found from the execution in
+//! which both have, and may have to be planned below a time-out that was explored before. So the
+//! steps of a branch are kept until no execution can come by the point where it was planned
+//! ([`OpenTree::close`]). A wakeup tree and what was explored of it are one tree here.
 //!
-//! The price of other orders than depth-first is memory, for all that is begun and not finished, and that an
-//! execution shares less with the one before, whose events and clocks are kept.
+//! The price of other orders than depth-first is memory, for all that is begun and not finished,
+//! and that an execution shares less with the one before, whose events and clocks are kept.
 
 use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::{NOWHERE, Trace};
@@ -46,14 +48,14 @@ pub(crate) struct Frontier {
     free: TieBreak,
     order: Order,
     tree: OpenTree,
-    /// The nodes of the current execution, from the root on: those that it was planned with, and those
-    /// beyond up to the last point at which something is planned.
+    /// The nodes of the current execution, from the root on: those that it was planned with, and
+    /// those beyond up to the last point at which something is planned.
     path: Vec<NodeId>,
     /// How many events the current execution was planned with, and how many it had.
     planned: usize,
     executed: usize,
-    /// For each point of the current execution, up to the last one that is known, who sleeps there: a part of
-    /// `sleepers`. Nobody does at points behind the planned events.
+    /// For each point of the current execution, up to the last one that is known, who sleeps there:
+    /// a part of `sleepers`. Nobody does at points behind the planned events.
     sleep: Vec<(u32, u32)>,
     sleepers: Vec<Sleeper>,
     reversal: Reversal,
@@ -139,7 +141,8 @@ impl Frontier {
                 Lack::Sequence => {}
             }
         }
-        // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        // A writer's sequence leaves readers out; of all others it is known without them what they
+        // are.
         let writes = second.operation.kind == OpKind::WriteLock;
         let mut walk = Walk::new(execution, first, second, &mut self.consumed);
         if writes {
@@ -190,7 +193,8 @@ impl Frontier {
         self.plan(execution, first, second);
     }
 
-    /// What this outcome of the choice at `first` lacks, as far as that can be told without a search.
+    /// What this outcome of the choice at `first` lacks, as far as that can be told without a
+    /// search.
     fn lack(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> Lack {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         let sleepers = &self.sleepers[from as usize..to as usize];
@@ -215,8 +219,8 @@ impl Frontier {
         })
     }
 
-    /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes to
-    /// sleep because of elder siblings, and was not woken by the steps on the way.
+    /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes
+    /// to sleep because of elder siblings, and was not woken by the steps on the way.
     fn put_to_sleep(&mut self, execution: &Execution<'_>, first: u32) {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         self.asleep.clear();

@@ -1,4 +1,5 @@
-//! The search strategies: one algorithm a file, all driven by the one loop of [`driver`](super::driver).
+//! The search strategies: one algorithm a file, all driven by the one loop of
+//! [`driver`](super::driver).
 
 pub(crate) mod backtrack;
 pub(crate) mod bound;

@@ -1,25 +1,26 @@
 //! How is every trace explored exactly once?
 //!
-//! Optimal-DPOR: \[SS\] Algorithms 2, 4 and 6. Each point of the current execution has a sleep set and
-//! a wakeup tree. When an execution has ended, each pair of events that could come out the other way
-//! gives a sequence ([`reversal`](crate::rt::engine::reversal)); unless something that is asleep or already planned covers it,
-//! the sequence goes into the tree at the point before the pair's first event. Then the deepest
-//! point with a branch left is taken up: the branch just explored goes to sleep there, and the next
-//! one is followed to its leaf.
+//! Optimal-DPOR: \[SS\] Algorithms 2, 4 and 6. Each point of the current execution has a sleep set
+//! and a wakeup tree. When an execution has ended, each pair of events that could come out the
+//! other way gives a sequence ([`reversal`](crate::rt::engine::reversal)); unless something that is
+//! asleep or already planned covers it, the sequence goes into the tree at the point before the
+//! pair's first event. Then the deepest point with a branch left is taken up: the branch just
+//! explored goes to sleep there, and the next one is followed to its leaf.
 //!
-//! At a leaf nobody is asleep any more, so the rest of the execution is free, needs no look at sleep
-//! sets and cannot turn out to be redundant. That is asserted, in release builds too.
+//! At a leaf nobody is asleep any more, so the rest of the execution is free, needs no look at
+//! sleep sets and cannot turn out to be redundant. That is asserted, in release builds too.
 //!
 //! Deviations from the paper, by number:
 //! 1. Sleepers and branches are steps, that is a thread *and* its outcome, so that a choice is a
 //!    race of an event with its own other outcomes (`docs/ALGORITHMS.md`, deviation 1).
 //! 2. The label of the reversed event is found anew (`docs/ALGORITHMS.md`, deviation 2).
-//! 3. The insertion ([`cover`](crate::rt::engine::cover)) descends into the first child that is a weak initial, and stops at a leaf;
-//!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
-//! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed event
-//!    and to wake everybody who will be asleep there, the branches that are explored before included.
-//!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
-//!    leads to, and the rest of the sequence is among what is explored from there.
+//! 3. The insertion ([`cover`](crate::rt::engine::cover)) descends into the first child that is a
+//!    weak initial, and stops at a leaf; the tree then holds a branch that covers the sequence,
+//!    though maybe not the sequence itself.
+//! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed
+//!    event and to wake everybody who will be asleep there, the branches that are explored before
+//!    included. So the end of a branch still is a point where nobody sleeps, no later branch
+//!    repeats what it leads to, and the rest of the sequence is among what is explored from there.
 
 use crate::rt::event::id::{ThreadId, lengthen};
 use crate::rt::event::operation::{OpKind, Step};
@@ -53,7 +54,8 @@ pub(crate) struct Optimal {
     consumed: Consumed,
     insertion_point: InsertionPoint,
     needed: Needed,
-    /// For each race of the execution whether its reversal is covered whatever comes behind the race.
+    /// For each race of the execution whether its reversal is covered whatever comes behind the
+    /// race.
     settled: Vec<bool>,
     choices: Choices,
     /// Where the next execution branches off, and what was explored there last.
@@ -186,8 +188,8 @@ impl Optimal {
         self.levels.resize(points, level);
     }
 
-    /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
-    /// in every execution that has the same events up to the second one.
+    /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then
+    /// be covered in every execution that has the same events up to the second one.
     fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
         if rarely!(execution.is_frozen(first as usize)) {
             return false;
@@ -224,8 +226,9 @@ impl Optimal {
         self.insert_wakeup(execution, first, second, comes_first)
     }
 
-    /// [`Optimal::insert_wakeup`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
-    /// is planned. Then nobody covers the sequence, nothing else of it is needed, and it is so whatever comes behind the race.
+    /// [`Optimal::insert_wakeup`] where the reversed event comes first in the sequence, wakes
+    /// everybody who is asleep, and nothing is planned. Then nobody covers the sequence, nothing
+    /// else of it is needed, and it is so whatever comes behind the race.
     fn insert_single(
         &mut self,
         execution: &Execution<'_>,
@@ -262,7 +265,8 @@ impl Optimal {
         } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         let mut walk = Walk::new(execution, first, second, &mut self.consumed);
-        // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        // A writer's sequence leaves readers out; of all others it is known without them what they
+        // are.
         let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes {
             // To make it takes longer than to go there.
@@ -329,8 +333,8 @@ impl Optimal {
 }
 
 impl Optimal {
-    /// Whether this outcome of the choice at `first` lacks a sequence that has to be searched for. If it lacks a step, this
-    /// is planned.
+    /// Whether this outcome of the choice at `first` lacks a sequence that has to be searched for.
+    /// If it lacks a step, this is planned.
     #[inline(never)]
     fn lacks_sequence(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> bool {
         let lack = self.lack(execution, first, step);
@@ -342,8 +346,9 @@ impl Optimal {
         lack == Lack::Sequence
     }
 
-    /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for as long as
-    /// there is the level: a choice conflicts with nothing, so only its own outcomes branch off there.
+    /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for
+    /// as long as there is the level: a choice conflicts with nothing, so only its own outcomes
+    /// branch off there.
     fn lack(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> Lack {
         let level = &mut self.levels[first as usize];
         if level.settled {
@@ -364,9 +369,10 @@ impl Optimal {
 }
 
 impl InsertionPoint {
-    /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers there,
-    /// who goes to sleep because of the steps that come before those of the path, and was not woken by them. Whom
-    /// the `waker` wakes is left out: it is planned anyway, and mostly wakes all of them.
+    /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers
+    /// there, who goes to sleep because of the steps that come before those of the path, and was
+    /// not woken by them. Whom the `waker` wakes is left out: it is planned anyway, and mostly
+    /// wakes all of them.
     fn put_to_sleep(
         &mut self,
         execution: &Execution<'_>,
@@ -492,7 +498,8 @@ impl Explorer for Optimal {
         self.levels.truncate(execution.trace.len());
         self.extend(execution);
         self.choices.forget();
-        // What is settled of the races of the last execution stays so for those that this one has too.
+        // What is settled of the races of the last execution stays so for those that this one has
+        // too.
         self.settled
             .truncate(execution.clocks.races_before(execution.first_new));
         self.settled.resize(execution.clocks.races().len(), false);

@@ -27,7 +27,8 @@ pub(crate) struct Pct {
     steps: u64,
     /// How many steps of this execution had competition.
     step: u64,
-    /// For each change of priorities the step before which it happens, and the priority that it gives, in this order.
+    /// For each change of priorities the step before which it happens, and the priority that it
+    /// gives, in this order.
     changes: Vec<(u64, u64)>,
     /// How many of them have happened.
     changed: usize,

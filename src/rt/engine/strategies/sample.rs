@@ -3,16 +3,17 @@
 //! A [`Sampler`] runs a number of executions that do not depend on each other. Who runs next is
 //! decided by one of three strategies:
 //!
-//! * [`Walk`]: uniformly among the enabled threads. Simple, and bad at bugs that need one thread to be
-//!   held back for long.
-//! * [`Pct`](crate::rt::engine::strategies::pct::Pct): random priorities that change at a few random moments, with a guaranteed chance to hit
-//!   a bug of a given depth.
-//! * [`Pos`](crate::rt::engine::strategies::pos::Pos): random priorities for pending events, drawn anew for those that race with what was
-//!   executed, so that each order of racing events has a fair chance.
+//! * [`Walk`]: uniformly among the enabled threads. Simple, and bad at bugs that need one thread to
+//!   be held back for long.
+//! * [`Pct`](crate::rt::engine::strategies::pct::Pct): random priorities that change at a few
+//!   random moments, with a guaranteed chance to hit a bug of a given depth.
+//! * [`Pos`](crate::rt::engine::strategies::pos::Pos): random priorities for pending events, drawn
+//!   anew for those that race with what was executed, so that each order of racing events has a
+//!   fair chance.
 //!
-//! Most steps leave it as it is who can go on ([`Able`]). So it can be told ahead how often the thread that is drawn
-//! will be drawn again, and it makes that many steps without a question: what is drawn, and with which random
-//! numbers, is the same as if each step were asked for.
+//! Most steps leave it as it is who can go on ([`Able`]). So it can be told ahead how often the
+//! thread that is drawn will be drawn again, and it makes that many steps without a question: what
+//! is drawn, and with which random numbers, is the same as if each step were asked for.
 //!
 //! Outcomes of choices are drawn uniformly. The n-th execution depends on the seed and n only (and,
 //! under PCT, on the length of the ones before), so a seed replays the exploration; a failing
@@ -32,7 +33,8 @@ pub(crate) trait Strategy {
     fn begin(&mut self, _rng: &mut Rng) {}
     /// Picks one of those that can go on, if there are any.
     fn pick(&mut self, at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId>;
-    /// How many times in a row `thread`, which was picked, is picked again if these stay those that can go on.
+    /// How many times in a row `thread`, which was picked, is picked again if these stay those that
+    /// can go on.
     fn further(&self, _thread: ThreadId, _able: &[ThreadId], _rng: &Rng) -> usize {
         0
     }
@@ -88,8 +90,8 @@ pub(crate) struct Sampler<S> {
     begun: u64,
     rng: Rng,
     able: Able,
-    /// The number of the last step of the execution for which there was a question, and for how many steps behind it
-    /// its thread was drawn, too.
+    /// The number of the last step of the execution for which there was a question, and for how
+    /// many steps behind it its thread was drawn, too.
     asked: usize,
     further: usize,
 }
@@ -108,8 +110,8 @@ impl<S: Strategy> Sampler<S> {
         }
     }
 
-    /// What `thread`, which is drawn, does, and how many steps behind that it would be drawn for too, if each but the
-    /// last of them leaves the others as they are.
+    /// What `thread`, which is drawn, does, and how many steps behind that it would be drawn for
+    /// too, if each but the last of them leaves the others as they are.
     #[inline]
     fn run(&mut self, at: &Point<'_>, thread: ThreadId) -> Choice {
         let next = at.machine.pending(thread);
@@ -134,8 +136,8 @@ impl<S: Strategy> Sampler<S> {
         Choice::RunOn(Step::of(thread), further)
     }
 
-    /// There is a question after so many events. Those since the last one count as drawn, but for the end of a thread, which
-    /// comes unasked.
+    /// There is a question after so many events. Those since the last one count as drawn, but for
+    /// the end of a thread, which comes unasked.
     #[inline]
     fn catch_up(&mut self, events: usize) {
         if events < self.asked {

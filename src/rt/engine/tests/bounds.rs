@@ -1,7 +1,7 @@
 //! Does a bounded search visit the traces that it owes, and no others?
 //!
-//! The oracle forgets nothing and shares nothing: it runs every interleaving, counts its preemptions,
-//! its switches and its delays, and keeps for each trace the least of each.
+//! The oracle forgets nothing and shares nothing: it runs every interleaving, counts its
+//! preemptions, its switches and its delays, and keeps for each trace the least of each.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ fn births(names: &Names, thread: ThreadId) -> Births {
 }
 
 struct Level {
-    /// The enabled threads, each with whether it has given up its turn: it waits for a change, or has just come to a hint.
+    /// The enabled threads, each with whether it has given up its turn: it waits for a change, or
+    /// has just come to a hint.
     enabled: Vec<(Births, bool)>,
     /// Those of them that look again because nothing else can go on.
     let_go: Vec<Births>,
@@ -46,7 +47,8 @@ struct Level {
 }
 
 impl Level {
-    /// What it costs to run `thread` here where `last` ran last: in preemptions, switches and delays.
+    /// What it costs to run `thread` here where `last` ran last: in preemptions, switches and
+    /// delays.
     fn cost(&self, thread: &Births, last: &Births) -> [usize; 3] {
         let switch = usize::from(thread != last);
         let could = self.enabled.contains(&(last.clone(), false));
@@ -227,8 +229,8 @@ fn check(program: &Program, most: u64, told: &mut Told) -> Option<[[usize; 4]; 3
     Some(beyond)
 }
 
-/// The program with hints here and there, behind which a switch costs nothing. None of them is in a loop, so no thread waits
-/// there.
+/// The program with hints here and there, behind which a switch costs nothing. None of them is in a
+/// loop, so no thread waits there.
 fn with_hints(mut program: Program, seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     for code in &mut program.threads {
@@ -247,8 +249,9 @@ fn with_hints(mut program: Program, seed: u64) -> Program {
     program
 }
 
-/// Seeds of programs that have shown mistakes: where the end of an execution was come to twice (the second one is given
-/// up while a thread waits), and where the number in a label had become another one.
+/// Seeds of programs that have shown mistakes: where the end of an execution was come to twice (the
+/// second one is given up while a thread waits), and where the number in a label had become another
+/// one.
 const TELLING: [u64; 3] = [85, 501_610, 1290];
 
 #[test]

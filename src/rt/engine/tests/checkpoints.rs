@@ -86,8 +86,9 @@ fn what_only_earlier_executions_have_done_to_an_object_is_not_forgotten() {
         to: 0,
     };
     let program = Program::of([1, 2].map(|new| vec![cas(new)]).to_vec());
-    // One succeeds, and the other one fails behind it or has failed before, which is spurious; or both fail. That one succeeds
-    // behind the spurious failure of the other is planned where both fail: in an execution that only reads.
+    // One succeeds, and the other one fails behind it or has failed before, which is spurious; or
+    // both fail. That one succeeds behind the spurious failure of the other is planned where both
+    // fail: in an execution that only reads.
     for order in ORDERS.into_iter().chain(["optimal"]) {
         let whole = explore_up_to(&program, order, TieBreak::Last, 5).expect("five traces");
         assert_eq!(whole.traces.len(), 5);

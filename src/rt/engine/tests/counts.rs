@@ -1,5 +1,6 @@
-//! Random programs in which several threads release several counts, and arrive at a barrier, against brute
-//! force: a sequence may come by so many releases that are not in it that one of its own becomes the last.
+//! Random programs in which several threads release several counts, and arrive at a barrier,
+//! against brute force: a sequence may come by so many releases that are not in it that one of its
+//! own becomes the last.
 
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
@@ -165,7 +166,8 @@ fn what_a_reader_releases_that_a_writer_leaves_out_is_not_counted() {
         to: 0,
     };
     let count = COUNTS[0];
-    // Whether the writer ever comes in depends on who comes before the readers, which keep the lock.
+    // Whether the writer ever comes in depends on who comes before the readers, which keep the
+    // lock.
     let program = Program::of(vec![
         vec![on_lock(OpKind::ReadLock)],
         vec![on_lock(OpKind::ReadLock), release(count, false)],

@@ -1,6 +1,6 @@
-//! Random programs whose loops wait for each other, against brute force: those that wait are let go together, and one may
-//! write what is there already before another one goes on. And such that go round until there are too many events, which may
-//! be in the midst of that.
+//! Random programs whose loops wait for each other, against brute force: those that wait are let go
+//! together, and one may write what is there already before another one goes on. And such that go
+//! round until there are too many events, which may be in the midst of that.
 
 use std::collections::BTreeSet;
 
@@ -96,8 +96,8 @@ fn each_trace_of_loops_that_are_let_go_together_is_explored_once() {
     agree(120, 20_000, 3, program);
 }
 
-/// The random program of this seed, in which one or two loops change something in each round until another thread, which may
-/// wait for such a change, tells them to end.
+/// The random program of this seed, in which one or two loops change something in each round until
+/// another thread, which may wait for such a change, tells them to end.
 fn unfair(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let change = |rng: &mut Rng, var: u32| Ins::Rmw {
@@ -143,7 +143,8 @@ fn each_trace_in_which_loops_let_the_others_go_first_is_explored_once() {
     agree(120, 20_000, 3, unfair);
 }
 
-/// The random program of this seed, in which who tells a loop to end waits for what that loop changes.
+/// The random program of this seed, in which who tells a loop to end waits for what that loop
+/// changes.
 fn served(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let (mut serves, mut served) = (Vec::new(), Vec::new());
@@ -180,7 +181,8 @@ fn who_waits_for_what_a_loop_changes_that_lets_others_go_first_is_explored_once_
     agree(60, 20_000, 6, served);
 }
 
-/// The random program of this seed, whose loops may write something, and take it back or not, in each round before they look.
+/// The random program of this seed, whose loops may write something, and take it back or not, in
+/// each round before they look.
 fn tiring(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let thread = |rng: &mut Rng| {

@@ -95,7 +95,8 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
 
 #[test]
 fn the_past_of_a_thread_is_what_it_may_depend_on() {
-    // Two threads that have nothing to do with each other, and one that reads what the second wrote.
+    // Two threads that have nothing to do with each other, and one that reads what the second
+    // wrote.
     let threads = vec![
         vec![
             crate::rt::engine::tests::store(1, 1),

@@ -1,7 +1,8 @@
 //! Do the algorithms find every trace, and each how often?
 //!
-//! Random programs against brute force ([`random`]; those of [`counts`], [`dense`] and [`let_go`] do much of one thing), and the
-//! figures that papers give for theirs ([`figures`]); the bounded search against every interleaving ([`bounds`]).
+//! Random programs against brute force ([`random`]; those of [`counts`], [`dense`] and [`let_go`]
+//! do much of one thing), and the figures that papers give for theirs ([`figures`]); the bounded
+//! search against every interleaving ([`bounds`]).
 
 mod blocking;
 mod bounds;

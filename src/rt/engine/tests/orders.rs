@@ -13,8 +13,8 @@ use crate::rt::engine::tests::lost_update;
 use crate::rt::engine::tests::random::{number, program};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 
-/// Explores the program of this seed in every order; gives the number of traces, unless there are too
-/// many.
+/// Explores the program of this seed in every order; gives the number of traces, unless there are
+/// too many.
 fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
     let oracle = brute_force(&program, 600)?;
@@ -168,7 +168,8 @@ fn the_estimate_is_of_the_right_magnitude_after_a_tenth_in_every_order() {
 
 #[test]
 fn a_branch_ends_where_nobody_sleeps_whatever_the_counts_on_its_way_say() {
-    // A sequence that goes on below steps that are not its own takes its counts of references from an
-    // execution in which these had not been made: a release may be nearer to the last than it says.
+    // A sequence that goes on below steps that are not its own takes its counts of references from
+    // an execution in which these had not been made: a release may be nearer to the last than it
+    // says.
     assert!(check(1_047_933).is_some(), "small enough");
 }

@@ -1,8 +1,8 @@
 //! Random programs over every kind of object, against brute force.
 //!
-//! `DPOR_FUZZ=1200000 cargo test --release --lib random` is the long mode, with about a million programs that are small
-//! enough; `DPOR_FUZZ_SEED` starts at another seed, `DPOR_FUZZ_ALGORITHM` leaves out the other algorithms. A failing program prints
-//! itself and its seed.
+//! `DPOR_FUZZ=1200000 cargo test --release --lib random` is the long mode, with about a million
+//! programs that are small enough; `DPOR_FUZZ_SEED` starts at another seed, `DPOR_FUZZ_ALGORITHM`
+//! leaves out the other algorithms. A failing program prints itself and its seed.
 
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
@@ -396,8 +396,9 @@ fn check(seed: u64) -> Option<usize> {
     Some(oracle.traces.len())
 }
 
-/// Checks these programs, so many unless `DPOR_FUZZ` says how many, with `Optimal` and one of the others each. At least
-/// one of so many (`one_in`) must have no more than `most` prefixes. `DPOR_FUZZ_SEED` starts at another seed.
+/// Checks these programs, so many unless `DPOR_FUZZ` says how many, with `Optimal` and one of the
+/// others each. At least one of so many (`one_in`) must have no more than `most` prefixes.
+/// `DPOR_FUZZ_SEED` starts at another seed.
 pub(super) fn agree(programs: u64, most: usize, one_in: u64, program: fn(u64) -> Program) {
     let programs = number("DPOR_FUZZ", programs);
     let start = number("DPOR_FUZZ_SEED", 1);

@@ -1,6 +1,7 @@
 //! What is in an atomic, and what does a read-modify-write make of it?
 //!
-//! Bits, which its type says how to read. Values of all types are handed on as 64 bits, zero-extended.
+//! Bits, which its type says how to read. Values of all types are handed on as 64 bits,
+//! zero-extended.
 
 /// In an atomic of type `Task`: the task has come to its end, but for that of its thread.
 pub(crate) const TASK_DONE: u64 = 1;
@@ -10,7 +11,8 @@ pub(crate) const TASK_AWAITED: u64 = 2;
 /// No block begins below this address.
 pub(crate) const ADDRESS_MIN: u64 = 1 << 16;
 
-/// How many bits of a word are an address. Those above are free for what a program likes to keep with one.
+/// How many bits of a word are an address. Those above are free for what a program likes to keep
+/// with one.
 pub(crate) const ADDRESS_BITS: u32 = 48;
 
 /// The address in a word that holds a pointer. A tag in its lowest bits leads into the same block.
@@ -24,7 +26,8 @@ pub(crate) enum AtomicType {
     Bool,
     /// Whether a lock is poisoned, like `Bool`.
     Poison,
-    /// Whether a task is done and whether it is awaited ([`TASK_DONE`], [`TASK_AWAITED`]), like `Usize`.
+    /// Whether a task is done and whether it is awaited ([`TASK_DONE`], [`TASK_AWAITED`]), like
+    /// `Usize`.
     Task,
     Ptr,
     I8,
@@ -53,8 +56,9 @@ impl AtomicType {
         }
     }
 
-    /// Whether memory that one thread uses as an atomic of this type may be used as one of the other by another
-    /// thread, as after a cast of a pointer. What only `dpor` makes stays what it is.
+    /// Whether memory that one thread uses as an atomic of this type may be used as one of the
+    /// other by another thread, as after a cast of a pointer. What only `dpor` makes stays what it
+    /// is.
     pub(crate) fn may_be_seen_as(self, other: AtomicType) -> bool {
         let is_stds = |ty| !matches!(ty, AtomicType::Poison | AtomicType::Task);
         self.bits() == other.bits() && is_stds(self) && is_stds(other)
@@ -128,8 +132,9 @@ impl AtomicType {
     }
 }
 
-/// How a read-modify-write makes the new value from the old one and its operand. Where the type of the atomic decides
-/// about that, there is one for each, because another thread may use the same memory as an atomic of another type.
+/// How a read-modify-write makes the new value from the old one and its operand. Where the type of
+/// the atomic decides about that, there is one for each, because another thread may use the same
+/// memory as an atomic of another type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Rmw {
     Swap,

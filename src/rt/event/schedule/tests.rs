@@ -85,7 +85,8 @@ fn what_threads_do_in_turn_again_and_again_is_told_once() {
     let read = Schedule::parse(&text).expect("well formed");
     assert_eq!(followed(&read), followed(&schedule));
     assert_eq!(read.to_string(), text);
-    // The first step of a round, and the first one behind the last round, are none of the run before.
+    // The first step of a round, and the first one behind the last round, are none of the run
+    // before.
     let text = "v2 main (main main.1)*2 main.1 (main*2)*3 main main.1*0 (main.1 main.2*0)*2";
     let read = Schedule::parse(text).expect("well formed");
     let steps = followed(&read)

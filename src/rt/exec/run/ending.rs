@@ -1,7 +1,7 @@
 //! What is left to be done when an execution has ended?
 //!
-//! Threads that have not come to their ends run out or unwind, what failed is noted before they do, and what the execution has
-//! changed is put back.
+//! Threads that have not come to their ends run out or unwind, what failed is noted before they do,
+//! and what the execution has changed is put back.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,7 +59,8 @@ pub(super) fn after(
         drop(inner);
         run_out(runtime, stacks, &mut None);
     }
-    // A panic is the end of an execution where it begins; what it waited for later is of no interest.
+    // A panic is the end of an execution where it begins; what it waited for later is of no
+    // interest.
     let unwinds = rarely!(end.has_panicked() || std::thread::panicking());
     let failing = runtime.failing.get().filter(|_| unwinds);
     let (mut failed, mut events) = failing.unzip();
@@ -125,9 +126,9 @@ pub(super) fn after(
         let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
     }
-    // A static that leads to blocks would have kept them.
-    // Only an execution that came to its end asks for it. Of another one the machine may be that of where it
-    // failed, which has not met what threads met while they were run out.
+    // A static that leads to blocks would have kept them. Only an execution that came to its end
+    // asks for it. Of another one the machine may be that of where it failed, which has not met
+    // what threads met while they were run out.
     let complete = matches!(end, End::Complete);
     let kept = complete && (runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere());
     put_back_statics(runtime);
@@ -152,8 +153,8 @@ pub(super) fn after(
     }
 }
 
-/// Makes the panic that is told, after so many events, the one with this payload, if that has come out of the thread that
-/// `failed`.
+/// Makes the panic that is told, after so many events, the one with this payload, if that has come
+/// out of the thread that `failed`.
 #[inline]
 fn settle(
     raised: &mut Option<Box<Raised>>,
@@ -183,7 +184,8 @@ fn is_of(payload: &Option<Box<dyn Any + Send>>, panic: &Panic) -> bool {
         .is_some_and(|payload| words(payload) == panic.text)
 }
 
-/// The panics before the one that is told, after those that were caught earlier; with that one, if it `is_caught`, too.
+/// The panics before the one that is told, after those that were caught earlier; with that one, if
+/// it `is_caught`, too.
 #[inline]
 fn before(mut earlier: Vec<Panic>, raised: Option<&Raised>, is_caught: bool) -> Vec<Panic> {
     if let Some(raised) = raised {
@@ -197,7 +199,8 @@ fn before(mut earlier: Vec<Panic>, raised: Option<&Raised>, is_caught: bool) -> 
     earlier
 }
 
-/// Notes a failure, after so many events if that is known: a destructor of what is still to unwind may end the process.
+/// Notes a failure, after so many events if that is known: a destructor of what is still to unwind
+/// may end the process.
 #[inline]
 fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
     let Some(word) = end.in_a_word() else {
@@ -252,9 +255,9 @@ fn left_behind(
     (!nothing).then_some(End::Leaked(leaked))
 }
 
-/// Lets the threads of an execution that is given up, or has failed, go on to their ends. To unwind them in the middle
-/// of what they do would be cheaper, but then destructors find what no execution leads to, and one that panics
-/// for that ends the process.
+/// Lets the threads of an execution that is given up, or has failed, go on to their ends. To unwind
+/// them in the middle of what they do would be cheaper, but then destructors find what no execution
+/// leads to, and one that panics for that ends the process.
 fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box<dyn Any + Send>>) {
     let left = runtime.inner.borrow_mut().driver.detach(FURTHER);
     runtime.unexplored.set(true);
@@ -267,10 +270,12 @@ fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box
     (inner.next, inner.end) = (None, None);
 }
 
-/// How many events an execution that is given up may still have. What is left of its threads after that unwinds.
+/// How many events an execution that is given up may still have. What is left of its threads after
+/// that unwinds.
 const FURTHER: usize = 10_000;
 
-/// How often destructors of an execution that is torn down may wait while no thread comes to its end.
+/// How often destructors of an execution that is torn down may wait while no thread comes to its
+/// end.
 const WAITS: usize = 100;
 
 /// Unwinds every stack that still has frames. If the thread that `failed` had to wait for others in
@@ -289,7 +294,8 @@ fn tear_down(
             break;
         };
         runtime.in_vain.set(0);
-        // What it owns may ask for the runtime. The failure that ended the execution has been found before.
+        // What it owns may ask for the runtime. The failure that ended the execution has been found
+        // before.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(body)));
     }
     // A destructor may have to wait for what another thread holds, or only wait a while.

@@ -50,8 +50,8 @@ impl<'a> Stacks<'a> {
         self.coroutines.0.len()
     }
 
-    /// A stack for a thread that is about to start. `None` if the system has no memory for one of so many bytes as the thread
-    /// [needs](Stacks::bytes_of); then it is left as it is.
+    /// A stack for a thread that is about to start. `None` if the system has no memory for one of
+    /// so many bytes as the thread [needs](Stacks::bytes_of); then it is left as it is.
     #[inline]
     pub(super) fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> Option<&mut Coroutine> {
         let coroutine = match inner.stack_asked_for(thread) {

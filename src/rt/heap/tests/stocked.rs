@@ -16,7 +16,8 @@ fn stocked(address: usize, layout: Layout, allocator: usize) -> Kept {
     }
 }
 
-/// Does what the tracking allocator does, where the allocator behind it has the next block at `new`.
+/// Does what the tracking allocator does, where the allocator behind it has the next block at
+/// `new`.
 fn get(heap: &Heap, new: usize, layout: Layout, allocator: usize) -> usize {
     let was = heap.record(true);
     let start = heap.attach(|| {
@@ -228,7 +229,8 @@ fn a_heap_leaves_its_tables_and_its_stock_to_the_next_exploration_and_nothing_el
     assert_eq!(get(&next, 0x6000, small, 1), 0x2000);
     put_back(&next, 0x2000, small);
     next.reset();
-    // Many blocks need large tables, which are not left to anybody, and neither is what is in stock then.
+    // Many blocks need large tables, which are not left to anybody, and neither is what is in stock
+    // then.
     let many = (0x10_0000..).step_by(16).take(1000);
     let got: Vec<_> = many.map(|new| get(&next, new, small, 1)).collect();
     assert_eq!(got[..2], [0x2000, 0x5000]);

@@ -1,8 +1,9 @@
 //! Does a loop with several hints repeat itself?
 //!
-//! One that tries a few times before it yields has a hint inside and another one outside, and one that looks into several
-//! queues in turns may have one hint for all of them. None of its rounds is like the one before, but the rounds come
-//! in a cycle. So the last rounds in which nothing was changed are kept, each with its hint and what it has read.
+//! One that tries a few times before it yields has a hint inside and another one outside, and one
+//! that looks into several queues in turns may have one hint for all of them. None of its rounds is
+//! like the one before, but the rounds come in a cycle. So the last rounds in which nothing was
+//! changed are kept, each with its hint and what it has read.
 
 use crate::rt::event::Site;
 use crate::rt::event::id::ObjectId;
@@ -14,16 +15,18 @@ pub(super) const LONGEST: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
     rounds: Vec<Past>,
-    /// What they have read, one after the other; what a round has read like the one before it is there once.
+    /// What they have read, one after the other; what a round has read like the one before it is
+    /// there once.
     reads: Vec<(ObjectId, u64)>,
-    /// Tokens that the thread has made available and taken itself in these rounds. What another round has seen of them was
-    /// changed by the thread, and says nothing of the others.
+    /// Tokens that the thread has made available and taken itself in these rounds. What another
+    /// round has seen of them was changed by the thread, and says nothing of the others.
     own: Vec<ObjectId>,
     /// What the rounds of a cycle have read, without duplicates.
     all: Vec<(ObjectId, u64)>,
     /// The first of their hints, as they stand in the program.
     first: Option<Site>,
-    /// How many rounds are still to come before there may be another wait: who was let go looks at everything.
+    /// How many rounds are still to come before there may be another wait: who was let go looks at
+    /// everything.
     spare: usize,
 }
 
@@ -64,7 +67,8 @@ impl Cycle {
         self.spare > 0
     }
 
-    /// So many `rounds` that have changed nothing have come to this hint, and have all read the same.
+    /// So many `rounds` that have changed nothing have come to this hint, and have all read the
+    /// same.
     pub(super) fn push(
         &mut self,
         hint: Site,
@@ -106,9 +110,9 @@ impl Cycle {
         self.rounds.len() + more >= 2 * times && self.spare == 0
     }
 
-    /// Whether the last rounds were the same cycle of at least two so many `times` in a row, if so many rounds are the last ones
-    /// that have read the same, and the thread has not waited since the last but one of these cycles. Then [`Cycle::read`] gives
-    /// what they have read.
+    /// Whether the last rounds were the same cycle of at least two so many `times` in a row, if so
+    /// many rounds are the last ones that have read the same, and the thread has not waited since
+    /// the last but one of these cycles. Then [`Cycle::read`] gives what they have read.
     pub(super) fn repeats(
         &mut self,
         hint: Site,
@@ -147,8 +151,8 @@ impl Cycle {
         true
     }
 
-    /// What the rounds of the last cycle have read that was found, each location with the value that was seen last, but for the
-    /// tokens that the thread has taken itself.
+    /// What the rounds of the last cycle have read that was found, each location with the value
+    /// that was seen last, but for the tokens that the thread has taken itself.
     pub(super) fn read(&self) -> &[(ObjectId, u64)] {
         &self.all
     }

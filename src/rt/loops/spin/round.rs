@@ -1,7 +1,7 @@
 //! Has an iteration of a loop undone what it has done, as the one before?
 //!
-//! A loop that takes something and puts it back leaves each location as it has found it, and the values are those that the
-//! iteration before has left.
+//! A loop that takes something and puts it back leaves each location as it has found it, and the
+//! values are those that the iteration before has left.
 
 use crate::rt::event::id::ObjectId;
 

@@ -1,4 +1,5 @@
-//! Is a log of reads that is used again like a new one, and does a round come to the same on either way?
+//! Is a log of reads that is used again like a new one, and does a round come to the same on either
+//! way?
 
 use std::panic::Location;
 

@@ -1,10 +1,12 @@
 //! Which loops are taken for one step that waits for what lets it go on?
 //!
-//! Of a loop with a hint that was seen to wait, and not to give up by itself, it is known at which places a round of it looks.
-//! A thread that has looked at just these, one after the other, and comes to the hint, has looked in vain: it has learnt nothing
-//! but that it has to look again. If something that it has seen changes later, there is another execution in which it looks only
-//! then, and nothing else is different (Kokologiannakis, Ren, Vafeiadis, "Dynamic Partial Order Reductions for Spinloops", FMCAD
-//! 2021; Jonsson, Lång, Sagonas, "Awaiting for Godot", FMCAD 2022). So the thread goes no further in this one.
+//! Of a loop with a hint that was seen to wait, and not to give up by itself, it is known at which
+//! places a round of it looks. A thread that has looked at just these, one after the other, and
+//! comes to the hint, has looked in vain: it has learnt nothing but that it has to look again. If
+//! something that it has seen changes later, there is another execution in which it looks only
+//! then, and nothing else is different (Kokologiannakis, Ren, Vafeiadis, "Dynamic Partial Order
+//! Reductions for Spinloops", FMCAD 2021; Jonsson, Lång, Sagonas, "Awaiting for Godot", FMCAD
+//! 2022). So the thread goes no further in this one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,7 +63,8 @@ pub(crate) struct AwaitLoop {
 /// The most loops that are taken for one step. Each that is found makes the exploration begin anew.
 const LOOPS_MAX: usize = 32;
 
-/// The loops that are known; several may have the same hint, as where it is in a function. Mostly there are none.
+/// The loops that are known; several may have the same hint, as where it is in a function. Mostly
+/// there are none.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Awaits(Option<Arc<[AwaitLoop]>>);
 
@@ -85,8 +88,8 @@ impl Awaits {
     }
 }
 
-/// What an event has looked at, and what it has found there, if it is a look at an atomic that leaves it as it is, whoever
-/// makes it.
+/// What an event has looked at, and what it has found there, if it is a look at an atomic that
+/// leaves it as it is, whoever makes it.
 pub(crate) fn look(event: &Event, machine: &Machine) -> Option<(ObjectId, u64)> {
     let Operation { object, kind } = event.operation;
     let found = event.outcome.value()?;
@@ -106,8 +109,8 @@ pub(crate) fn look(event: &Event, machine: &Machine) -> Option<(ObjectId, u64)> 
 }
 
 impl Machine {
-    /// What the thread announces that has come to this hint and has looked in vain, where `executed` is all that has happened.
-    /// `None` where that is not known.
+    /// What the thread announces that has come to this hint and has looked in vain, where
+    /// `executed` is all that has happened. `None` where that is not known.
     pub(crate) fn looked_in_vain(
         &mut self,
         thread: ThreadId,
@@ -125,8 +128,9 @@ impl Machine {
         })
     }
 
-    /// What the thread has seen in this loop since it came to a hint the last time, if it has done all that it does there in a
-    /// round and nothing else; and whether something has changed between two looks of the round.
+    /// What the thread has seen in this loop since it came to a hint the last time, if it has done
+    /// all that it does there in a round and nothing else; and whether something has changed
+    /// between two looks of the round.
     fn seen_in(
         &self,
         AwaitLoop { hint, round }: &AwaitLoop,
@@ -150,7 +154,8 @@ impl Machine {
         Some((seen, changed))
     }
 
-    /// Whether something has changed of what those have seen that have looked in vain; `None` if there are none of these.
+    /// Whether something has changed of what those have seen that have looked in vain; `None` if
+    /// there are none of these.
     pub(crate) fn in_vain_has_changed(&self) -> Option<bool> {
         let looked = self.live.iter().filter_map(|&thread| {
             let OpKind::GiveUp {

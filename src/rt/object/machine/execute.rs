@@ -1,7 +1,7 @@
 //! What does a step do to the objects, and to its thread?
 //!
-//! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so they have ways of
-//! their own; what comes of an operation on them is the same on each way.
+//! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so
+//! they have ways of their own; what comes of an operation on them is the same on each way.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, OpKind, Operation, Outcome, Step};
@@ -25,8 +25,8 @@ pub(crate) struct Executed {
     pub(crate) before: Option<u64>,
 }
 
-/// What a thread has found in an object and has left there, or nothing it could see. Whether that is all noted, or
-/// [`Machine::note_more`] has to follow.
+/// What a thread has found in an object and has left there, or nothing it could see. Whether that
+/// is all noted, or [`Machine::note_more`] has to follow.
 #[derive(Clone, Copy)]
 pub(crate) struct Noticed {
     pub(crate) all: bool,
@@ -70,8 +70,8 @@ impl Thread {
         }
     }
 
-    /// What has become of a compare-exchange at this atomic. It is noted where one has failed for no reason, until one
-    /// succeeds there.
+    /// What has become of a compare-exchange at this atomic. It is noted where one has failed for
+    /// no reason, until one succeeds there.
     #[inline(never)]
     fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
         if fails_for_no_reason(kind, outcome) {
@@ -113,7 +113,8 @@ impl Thread {
         }
     }
 
-    /// It has made this token available. A loop that does so in each round goes on when the token has been taken.
+    /// It has made this token available. A loop that does so in each round goes on when the token
+    /// has been taken.
     #[inline(always)]
     pub(super) fn note_unpark(&mut self, token: ObjectId) -> Noticed {
         self.unparked = Some(token);
@@ -254,8 +255,8 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
         match operation.kind {
-            // Each thread is joined, and parks are waits that come often, so these are asked most, and are short with
-            // the kind in sight.
+            // Each thread is joined, and parks are waits that come often, so these are asked most,
+            // and are short with the kind in sight.
             OpKind::Join { .. } => self.has_finished(operation.object),
             OpKind::Park => self.is_available(operation.object),
             ref kind if kind.may_have_to_wait() => {
@@ -279,8 +280,9 @@ impl Machine {
         }
     }
 
-    /// [`Machine::perform`] for a step in the life of a thread. It is mostly the end of another one that is announced, because
-    /// only that may have to be waited for, and with the kind in sight, little is left of it.
+    /// [`Machine::perform`] for a step in the life of a thread. It is mostly the end of another one
+    /// that is announced, because only that may have to be waited for, and with the kind in sight,
+    /// little is left of it.
     #[inline(never)]
     fn perform_in_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) -> Executed {
         let Operation { object, kind } = *operation;
@@ -324,7 +326,8 @@ impl Machine {
         executed
     }
 
-    /// [`Machine::perform`] for a step that is neither one in the life of a thread nor one on an atomic.
+    /// [`Machine::perform`] for a step that is neither one in the life of a thread nor one on an
+    /// atomic.
     #[inline(always)]
     pub(crate) fn perform_another(
         &mut self,
@@ -350,8 +353,8 @@ impl Machine {
                 let before = *available;
                 let (after, outcome) = token_apply(before, kind);
                 *available = after;
-                // A park after an unpark of the thread's own, as of a task that wakes itself to be asked again, is neither a
-                // change nor a look.
+                // A park after an unpark of the thread's own, as of a task that wakes itself to be
+                // asked again, is neither a change nor a look.
                 let entry = &mut self.threads[thread.index()];
                 if matches!(kind, OpKind::Unpark) {
                     let noted = entry.note_unpark(operation.object);
@@ -370,7 +373,8 @@ impl Machine {
         }
     }
 
-    /// The thread asks for something about an object that is no atomic, as a loop without a hint may do.
+    /// The thread asks for something about an object that is no atomic, as a loop without a hint
+    /// may do.
     #[inline(never)]
     fn come_back(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
         let shown = self.state(operation.object).polled_by(&operation.kind);
@@ -379,8 +383,8 @@ impl Machine {
         log.come_back(site, operation.object, shown, bound);
     }
 
-    /// Executes an operation that counts references. A loop that clones an `Arc` and drops it again is as idle as one that
-    /// does not.
+    /// Executes an operation that counts references. A loop that clones an `Arc` and drops it again
+    /// is as idle as one that does not.
     #[inline(always)]
     fn execute_count(&mut self, thread: ThreadId, (object, kind): (ObjectId, &OpKind)) -> Executed {
         let Some(Object {
@@ -403,9 +407,10 @@ impl Machine {
         executed
     }
 
-    /// Executes a step that its thread has not announced before, if it is one in the life of a thread
-    /// ([`OpKind::is_of_a_life`]), of which always the same comes ([`outcome_of_thread_op`]). Gives how many events the thread had
-    /// performed before; `None` if it is another one, and nothing was done.
+    /// Executes a step that its thread has not announced before, if it is one in the life of a
+    /// thread ([`OpKind::is_of_a_life`]), of which always the same comes
+    /// ([`outcome_of_thread_op`]). Gives how many events the thread had performed before; `None` if
+    /// it is another one, and nothing was done.
     #[inline(always)]
     pub(crate) fn thread_op(
         &mut self,

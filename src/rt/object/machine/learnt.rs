@@ -9,18 +9,20 @@ use super::{Awaits, Limits, Machine};
 /// What is learnt of a program while it is explored, so that the exploration begins anew.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Learnt {
-    /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
-    /// the end of a thread from its last event, and a thread that is joined has ended.
+    /// Whether the end of a thread is an event. Where no thread looks whether another one has
+    /// finished, nobody can tell the end of a thread from its last event, and a thread that is
+    /// joined has ended.
     pub(crate) ends_are_events: bool,
     pub(crate) hintless: Hintless,
-    /// Whether a loop with a hint that changes something in each round has kept others from going on until there were too many
-    /// events: each such loop lets them go first after a few rounds.
+    /// Whether a loop with a hint that changes something in each round has kept others from going
+    /// on until there were too many events: each such loop lets them go first after a few rounds.
     pub(crate) fair: bool,
     /// The loops with a hint that are taken for one step.
     pub(crate) awaits: Awaits,
     /// The thread that is held up, in an execution that is to show what it does then.
     pub(crate) held: Option<Hold>,
-    /// The blocks whose uses after their free are seen then, or in an execution in which nobody is held up.
+    /// The blocks whose uses after their free are seen then, or in an execution in which nobody is
+    /// held up.
     pub(crate) guarded: Option<Guarded>,
 }
 
@@ -52,8 +54,8 @@ impl Limits {
 }
 
 impl Machine {
-    /// The schedule of so many events of this trace, which leads to what this thread did then: with who was to be held up, and
-    /// which blocks were guarded.
+    /// The schedule of so many events of this trace, which leads to what this thread did then: with
+    /// who was to be held up, and which blocks were guarded.
     pub(crate) fn leading_to(
         &self,
         thread: Option<ThreadId>,

@@ -15,8 +15,8 @@ impl Machine {
             lengthen(&mut self.threads, thread.index() + 1, nobody);
         }
         let entry = &mut self.threads[thread.index()];
-        // Most often there is one of an earlier execution. Its fields are set one by one, because to make
-        // another entry and move it here is slower.
+        // Most often there is one of an earlier execution. Its fields are set one by one, because
+        // to make another entry and move it here is slower.
         entry.last = Pending {
             operation: START,
             site,
@@ -85,7 +85,8 @@ impl Machine {
         }
     }
 
-    /// Whether all that `thread` does in this execution are these events, and its code has come to its end behind them.
+    /// Whether all that `thread` does in this execution are these events, and its code has come to
+    /// its end behind them.
     pub(crate) fn ends_behind(&self, thread: ThreadId, events: u32) -> bool {
         let entry = self.threads.get(thread.index());
         entry.is_some_and(|entry| entry.events == events) && !self.live.contains(&thread)
@@ -96,8 +97,8 @@ impl Machine {
         &self.live
     }
 
-    /// Whether `thread` is the only one left, and all that the others have done happens before what it
-    /// does next: each was joined, by it or by one that was joined later.
+    /// Whether `thread` is the only one left, and all that the others have done happens before what
+    /// it does next: each was joined, by it or by one that was joined later.
     pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
         self.unjoined == 0 && self.live[..] == [thread]
     }

@@ -1,6 +1,7 @@
 //! Does a loop that was taken to wait give up by itself?
 //!
-//! Its thread goes further once, and does not wait where it would. After enough rounds that are all alike it does not give up.
+//! Its thread goes further once, and does not wait where it would. After enough rounds that are all
+//! alike it does not give up.
 
 use std::ops::Range;
 
@@ -11,12 +12,12 @@ use crate::rt::loops::spin::CYCLE_MAX;
 use crate::rt::object::machine::waits::{AtHint, WaitsAt};
 use crate::rt::object::machine::{Machine, Thread};
 
-/// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
-/// again.
+/// How many rounds more than where it would wait a thread goes further. A loop that has not given
+/// up then does not, and waits again.
 const ROUNDS_FURTHER: u32 = 128;
 
-/// After how many of them it is known whether they change what the thread has for itself. Most loops that back off do so ten
-/// times before all their rounds are alike.
+/// After how many of them it is known whether they change what the thread has for itself. Most
+/// loops that back off do so ten times before all their rounds are alike.
 const ROUNDS_COMPARED: u32 = 16;
 
 /// How many rounds a thread goes further that may count them.
@@ -34,8 +35,8 @@ pub(crate) struct GoesFurther {
     thread: Option<ThreadId>,
     /// From when on it does not, in its events.
     events: u32,
-    /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at,
-    /// or because its hints come in a cycle.
+    /// How often it has come to a hint since then in the same way as the time before, or would have
+    /// waited for what it looks at, or because its hints come in a cycle.
     rounds: u32,
     /// At how many hints it was in its last round so far, if these come in a cycle.
     hints: usize,
@@ -52,15 +53,16 @@ pub(crate) struct GoesFurther {
 }
 
 impl GoesFurther {
-    /// The thread has come to a hint with these of its events, where it would do this. Gives what it does, and counts the round
-    /// if it goes on because of that.
+    /// The thread has come to a hint with these of its events, where it would do this. Gives what
+    /// it does, and counts the round if it goes on because of that.
     pub(super) fn come_to_hint(
         &mut self,
         (thread, entry): (ThreadId, &Thread),
         names: &Names,
         (at, round): (AtHint, Range<u32>),
     ) -> AtHint {
-        // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
+        // A loop that looks at nothing has no rounds that could be counted, and does not end by
+        // going further.
         let is_bare = at == AtHint::Waits && entry.spin.awaited().is_empty();
         if is_bare || !self.concerns_hint(thread, entry.events, names) {
             return at;
@@ -108,8 +110,8 @@ impl GoesFurther {
         }
     }
 
-    /// Whether the thread is to look once more instead of waiting, without a hint. Counts the round if so. Where it would wait
-    /// for something else it has left its loop.
+    /// Whether the thread is to look once more instead of waiting, without a hint. Counts the round
+    /// if so. Where it would wait for something else it has left its loop.
     pub(super) fn looks_again(
         &mut self,
         (thread, events): (ThreadId, u32),
@@ -138,12 +140,14 @@ impl GoesFurther {
         self.rounds > self.enough
     }
 
-    /// How many rounds it has to make up to the second of those at whose ends [`GoesFurther::compare`] is to be called.
+    /// How many rounds it has to make up to the second of those at whose ends
+    /// [`GoesFurther::compare`] is to be called.
     pub(crate) fn rounds_to_compare(&self) -> u32 {
         ROUNDS_COMPARED.saturating_sub(self.rounds)
     }
 
-    /// The thread has this for itself at the end of a round. `is_all` says that it has nothing else.
+    /// The thread has this for itself at the end of a round. `is_all` says that it has nothing
+    /// else.
     pub(crate) fn compare(&mut self, state: Vec<u8>, is_all: bool) {
         if self.rounds_to_compare() > 1 {
             self.state = state;
@@ -167,7 +171,8 @@ impl GoesFurther {
 }
 
 impl Machine {
-    /// The thread with this path is not to wait in such a loop once it has performed so many events.
+    /// The thread with this path is not to wait in such a loop once it has performed so many
+    /// events.
     pub(crate) fn let_go_further(&mut self, path: String, events: u32, at: WaitsAt) {
         self.solo_run = Some(GoesFurther {
             path,
@@ -185,7 +190,8 @@ impl Machine {
         });
     }
 
-    /// That thread, and how many events it had performed at the end of each round up to a hint or a timed wait.
+    /// That thread, and how many events it had performed at the end of each round up to a hint or a
+    /// timed wait.
     pub(crate) fn ends_further(&self) -> Option<(ThreadId, &[u32])> {
         let further = self.solo_run.as_ref()?;
         Some((further.thread?, &further.ends))
@@ -207,7 +213,8 @@ impl Machine {
         self.solo_run.as_ref().is_some_and(GoesFurther::is_enough)
     }
 
-    /// How often that thread has come to a hint in the same way as the time before, and whether it has come to one otherwise.
+    /// How often that thread has come to a hint in the same way as the time before, and whether it
+    /// has come to one otherwise.
     pub(crate) fn rounds_further(&self) -> (u32, bool) {
         let further = self.solo_run.as_ref();
         further.map_or((0, false), |it| (it.rounds, it.has_left))

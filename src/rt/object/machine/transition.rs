@@ -1,7 +1,8 @@
 //! What will come of a step that is about to be made?
 //!
-//! Of the frequent operations that is known before anything is done, so that whoever asks can still do it
-//! another way. It comes to the same as what [`execute`](crate::rt::object::machine::execute) does.
+//! Of the frequent operations that is known before anything is done, so that whoever asks can still
+//! do it another way. It comes to the same as what [`execute`](crate::rt::object::machine::execute)
+//! does.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Step};
@@ -50,8 +51,8 @@ impl Transition<'_> {
         self.executed.event(step, index, operation, site)
     }
 
-    /// Makes the step. What is left to be noted of it takes a call, around which whatever is still needed would have to be kept,
-    /// so it is left to the caller.
+    /// Makes the step. What is left to be noted of it takes a call, around which whatever is still
+    /// needed would have to be kept, so it is left to the caller.
     #[inline(always)]
     pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) -> Noticed {
         let Transition {
@@ -98,10 +99,11 @@ impl Transition<'_> {
 }
 
 impl Machine {
-    /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
-    /// which is of this kind and holds `memory`, or of an unpark. `None` if that is not known on this short way:
-    /// because the object is another one, because the thread has to wait for it, or for a change before, or because
-    /// the operation is not one of the frequent ones.
+    /// What comes of an operation that its thread has not announced before on an atomic, a
+    /// reference count or a mutex, which is of this kind and holds `memory`, or of an unpark.
+    /// `None` if that is not known on this short way: because the object is another one, because
+    /// the thread has to wait for it, or for a change before, or because the operation is not one
+    /// of the frequent ones.
     #[inline(always)]
     pub(crate) fn compute(
         &mut self,
@@ -233,8 +235,8 @@ fn too_short<T>() -> Option<T> {
     None
 }
 
-/// What comes of an operation on a count that holds `before`, and what it holds then. With the kind in sight,
-/// little of it is left.
+/// What comes of an operation on a count that holds `before`, and what it holds then. With the kind
+/// in sight, little of it is left.
 #[inline(always)]
 pub(super) fn on_count(
     observed: bool,
@@ -246,8 +248,8 @@ pub(super) fn on_count(
     (after, Executed::plainly(outcome, label, Some(before)))
 }
 
-/// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the state then. With the kind in
-/// sight, little of it is left.
+/// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the
+/// state then. With the kind in sight, little of it is left.
 #[inline(always)]
 pub(super) fn on_mutex(
     mutex: Mutex,

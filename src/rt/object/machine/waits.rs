@@ -1,8 +1,9 @@
 //! When does a thread that only repeats itself wait for a change, and what if there is none?
 //!
-//! A loop that only looks would have infinitely many executions. After a few rounds its thread announces a wait for a
-//! change of what it has seen, at a hint or, later, where it comes back to the same place without one. Where nothing
-//! else can run those that wait are let go; if that is so again and again, they are in a livelock.
+//! A loop that only looks would have infinitely many executions. After a few rounds its thread
+//! announces a wait for a change of what it has seen, at a hint or, later, where it comes back to
+//! the same place without one. Where nothing else can run those that wait are let go; if that is so
+//! again and again, they are in a livelock.
 
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -16,19 +17,23 @@ use super::{Hintless, Loop, Machine, Thread};
 /// From how many rounds on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
 
-/// How often those that wait without a hint are let go at least before that is a livelock. They have made many rounds each time.
+/// How often those that wait without a hint are let go at least before that is a livelock. They
+/// have made many rounds each time.
 const UNHINTED_LEAST: u32 = 2;
 
-/// The same of those that wait at a hint, where others go round many times without one in the meantime.
+/// The same of those that wait at a hint, where others go round many times without one in the
+/// meantime.
 const HINTED_LEAST: u32 = 20;
 
 /// The most hints and timed waits of which it is looked whether their loops give up.
 const HINTED_MAX: usize = 8;
 
-/// The same of loops without a hint, each thread's on its own. They wait only because it is known that they do not give up.
+/// The same of loops without a hint, each thread's on its own. They wait only because it is known
+/// that they do not give up.
 const HINTLESS_MAX: usize = 32;
 
-/// The first wait at a hint, at a timed wait that has timed out often enough, or in a loop without a hint.
+/// The first wait at a hint, at a timed wait that has timed out often enough, or in a loop without
+/// a hint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waited {
     pub(crate) site: Site,
@@ -207,7 +212,8 @@ impl Machine {
         self.threads[thread.index()].spin.has_come_to_a_hint()
     }
 
-    /// What the thread knows of its rounds, if what is in plain memory that it is about to write to belongs to that.
+    /// What the thread knows of its rounds, if what is in plain memory that it is about to write to
+    /// belongs to that.
     #[inline]
     pub(crate) fn follows(&mut self, thread: ThreadId) -> Option<&mut SpinLog> {
         let log = &mut self.threads[thread.index()].spin;
@@ -224,14 +230,14 @@ impl Machine {
         self.leaves_rounds_out = left_out;
     }
 
-    /// A hint, and how often at most a thread has come there in one execution with something changed, if that is so often
-    /// that the loop may have no end.
+    /// A hint, and how often at most a thread has come there in one execution with something
+    /// changed, if that is so often that the loop may have no end.
     pub(crate) fn many_rounds(&self) -> Option<(Site, usize)> {
         self.most_rounds.filter(|(_, times)| *times >= MANY_ROUNDS)
     }
 
-    /// The hint to which a thread has come most often with something changed, and after how many times it lets the others go first
-    /// there, if it does.
+    /// The hint to which a thread has come most often with something changed, and after how many
+    /// times it lets the others go first there, if it does.
     pub(crate) fn lets_others(&self) -> Option<(Site, usize)> {
         let turn = self.limits.rounds_of_turn?;
         let (hint, times) = self.most_rounds?;
@@ -248,7 +254,8 @@ impl Machine {
         &self.waited
     }
 
-    /// Only so many of the first waits count: the others were in what nobody explores, to which no schedule leads.
+    /// Only so many of the first waits count: the others were in what nobody explores, to which no
+    /// schedule leads.
     pub(crate) fn forget_waits_after(&mut self, most: usize) {
         self.waited.truncate(most);
     }
@@ -269,12 +276,14 @@ impl Machine {
         (self.waits_unknown, self.hintless_ends) = (has_learnt, has_learnt);
     }
 
-    /// Whether another thread has ended a wait in a loop without a hint, of which nothing was known.
+    /// Whether another thread has ended a wait in a loop without a hint, of which nothing was
+    /// known.
     pub(crate) fn shows_hintless(&self) -> bool {
         self.hintless_ends && self.limits.learnt.hintless == Hintless::Unknown
     }
 
-    /// Whether another thread has ended a wait in a loop without a hint that goes round many times before it waits.
+    /// Whether another thread has ended a wait in a loop without a hint that goes round many times
+    /// before it waits.
     pub(crate) fn has_waited_late(&self) -> bool {
         self.hintless_ends && self.limits.learnt.hintless != Hintless::Soon
     }
@@ -285,7 +294,8 @@ impl Machine {
         entry.events - entry.at_hint.unwrap_or_default()
     }
 
-    /// Whether the thread has come to a hint, and performed nothing since: it has given up its turn.
+    /// Whether the thread has come to a hint, and performed nothing since: it has given up its
+    /// turn.
     pub(crate) fn has_yielded(&self, thread: ThreadId) -> bool {
         let entry = &self.threads[thread.index()];
         entry.at_hint == Some(entry.events)
@@ -313,7 +323,8 @@ impl Machine {
         }
     }
 
-    /// The wait for a change instead of another look at `object` at this place, if the thread has only come back to that.
+    /// The wait for a change instead of another look at `object` at this place, if the thread has
+    /// only come back to that.
     #[cold]
     #[inline(never)]
     fn look_in_vain(
@@ -351,7 +362,8 @@ impl Machine {
         Some(wait)
     }
 
-    /// The wait for a change of `object` instead of another timeout at this place, if there were enough of them.
+    /// The wait for a change of `object` instead of another timeout at this place, if there were
+    /// enough of them.
     #[cold]
     #[inline(never)]
     fn time_out_again(
@@ -402,11 +414,12 @@ impl Machine {
             .any(|(&object, &seen)| changed(object, seen))
     }
 
-    /// Lets waiting threads go, because nothing else can run after `events` events: first those that let the others go first, and
-    /// if none of the others has gone on since these were let go, everybody. False if there is none.
+    /// Lets waiting threads go, because nothing else can run after `events` events: first those
+    /// that let the others go first, and if none of the others has gone on since these were let go,
+    /// everybody. False if there is none.
     ///
-    /// Those that wait for a change would only look once more in vain, before or behind what the others change, so there were
-    /// twice as many traces behind each round.
+    /// Those that wait for a change would only look once more in vain, before or behind what the
+    /// others change, so there were twice as many traces behind each round.
     pub(crate) fn release_waiters(&mut self, events: u32) -> bool {
         self.let_go_at = events;
         let only_fair = self.are_only_fair_let_go();
@@ -425,8 +438,8 @@ impl Machine {
         any
     }
 
-    /// Whether only threads that let the others go first are to be let go now. That is a function of what each thread has done,
-    /// and not of the order.
+    /// Whether only threads that let the others go first are to be let go now. That is a function
+    /// of what each thread has done, and not of the order.
     fn are_only_fair_let_go(&mut self) -> bool {
         if self.limits.rounds_of_turn.is_none() {
             return false;
@@ -444,7 +457,8 @@ impl Machine {
         only_fair
     }
 
-    /// Whether a thread that changes something in each round of a loop with a hint keeps another one from going on that could.
+    /// Whether a thread that changes something in each round of a loop with a hint keeps another
+    /// one from going on that could.
     pub(crate) fn is_unfair(&self) -> bool {
         let spins =
             |&&thread: &&ThreadId| self.threads[thread.index()].spin.most_rounds() >= MANY_ROUNDS;
@@ -455,14 +469,15 @@ impl Machine {
         others.any(|&thread| self.enabled(thread))
     }
 
-    /// After how many events nothing else could run, so that the wait was let go that the thread has announced, and not made
-    /// yet.
+    /// After how many events nothing else could run, so that the wait was let go that the thread
+    /// has announced, and not made yet.
     pub(crate) fn was_let_go_at(&self, thread: ThreadId) -> Option<u32> {
         self.threads[thread.index()].released
     }
 
-    /// Where nothing can run after so many `events`, of at `most` so many: how many rounds in a row those that wait for a change
-    /// have all made without seeing or making one, if that is so often that there will be none.
+    /// Where nothing can run after so many `events`, of at `most` so many: how many rounds in a row
+    /// those that wait for a change have all made without seeing or making one, if that is so often
+    /// that there will be none.
     pub(crate) fn livelock(&self, events: usize, most: usize) -> Option<u32> {
         // If they went round again there would be too many.
         let since = events.saturating_sub(self.let_go_at as usize);
@@ -477,7 +492,8 @@ impl Machine {
             true => UNHINTED_LEAST,
             false => self.limits.unhinted_livelock_bound,
         };
-        // How often it has been let go in a row in loops without a hint, if that is often enough, whatever came before.
+        // How often it has been let go in a row in loops without a hint, if that is often enough,
+        // whatever came before.
         let unhinted = |entry: &Thread| {
             let times = match entry.loops {
                 Loop::Unhinted => entry.consecutive_releases,
@@ -512,7 +528,8 @@ pub(super) fn looks(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether a loop without a hint may do this to anything but an atomic to find out whether something has changed.
+/// Whether a loop without a hint may do this to anything but an atomic to find out whether
+/// something has changed.
 pub(super) fn asks(kind: &OpKind) -> bool {
     matches!(
         kind,
@@ -568,7 +585,8 @@ fn wait(
     }
 }
 
-/// Writes down what was seen of these locations, at most 64: gives their set, and where the values begin.
+/// Writes down what was seen of these locations, at most 64: gives their set, and where the values
+/// begin.
 pub(super) fn locations(
     (sets, values): (&mut ReadSets, &mut Vec<u64>),
     seen: &[(ObjectId, u64)],

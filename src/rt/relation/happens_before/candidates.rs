@@ -1,8 +1,9 @@
 //! With which of the earlier events on its objects does an event race?
 //!
-//! With those that its label is ordered behind and that it does not come after anyway. The events of one slot are
-//! gone through from the latest to the earliest ([`Way`]), and where there are several slots, or several objects, the
-//! latest of all comes first, so that one which happens before another is known by then.
+//! With those that its label is ordered behind and that it does not come after anyway. The events
+//! of one slot are gone through from the latest to the earliest ([`Way`]), and where there are
+//! several slots, or several objects, the latest of all comes first, so that one which happens
+//! before another is known by then.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::{NOWHERE, Trace};
@@ -33,14 +34,16 @@ pub(crate) enum Next {
     Apart,
 }
 
-/// Whether the event at `at` comes before a later one with this label because of what they do to objects.
+/// Whether the event at `at` comes before a later one with this label because of what they do to
+/// objects.
 #[inline(never)]
 fn are_ordered(trace: &Trace, sets: &ReadSets, at: u32, label: Label) -> bool {
     ordered(sets, trace.at(at).label, label)
 }
 
 impl Past {
-    /// [`HappensBefore::any_access`](crate::rt::relation::happens_before::HappensBefore::any_access) for the object with this record.
+    /// [`HappensBefore::any_access`](crate::rt::relation::happens_before::HappensBefore::any_access)
+    /// for the object with this record.
     #[inline]
     pub(super) fn any_access(
         &self,
@@ -92,7 +95,8 @@ impl Past {
         }
     }
 
-    /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before it in its slot.
+    /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before
+    /// it in its slot.
     #[inline]
     pub(super) fn apart(&self, thread: ThreadId, clock: Clock, previous: u32) -> u32 {
         let row = self.rows.row(previous);
@@ -102,8 +106,8 @@ impl Past {
         }
     }
 
-    /// Finds the races of an event with those in these slots of an object, of which there is one at least, from the latest
-    /// total one on. Gives its clock after them.
+    /// Finds the races of an event with those in these slots of an object, of which there is one at
+    /// least, from the latest total one on. Gives its clock after them.
     #[inline(never)]
     pub(super) fn race_in(
         &mut self,
@@ -192,8 +196,8 @@ impl Past {
         clock
     }
 
-    /// Notes the race with the next event of the way, if there is one, and goes on to the one behind it. Gives the clock
-    /// after that.
+    /// Notes the race with the next event of the way, if there is one, and goes on to the one
+    /// behind it. Gives the clock after that.
     #[inline(always)]
     fn go_on(
         &mut self,
@@ -230,7 +234,8 @@ impl Past {
         clock
     }
 
-    /// Lists all events in these slots that an event does not come after anyway, for [`Past::check_all`].
+    /// Lists all events in these slots that an event does not come after anyway, for
+    /// [`Past::check_all`].
     #[cfg(test)]
     fn list_all(&mut self, record: &Record, slots: u32, seeker: Seeker, clock: Clock) {
         let mut all = std::mem::take(&mut self.all);

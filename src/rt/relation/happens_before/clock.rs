@@ -1,14 +1,14 @@
 //! Where are clocks kept, and how do two become one?
 //!
-//! Each clock has a word for every thread, and one stands behind the other, so that a clock is told by where its
-//! words begin. It leaves out the component of its event's own thread: the word that is there is an
-//! earlier event's, and whoever learns of the event puts the right one there.
+//! Each clock has a word for every thread, and one stands behind the other, so that a clock is told
+//! by where its words begin. It leaves out the component of its event's own thread: the word that
+//! is there is an earlier event's, and whoever learns of the event puts the right one there.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::pooled::Empty;
 
-/// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
-/// which is greater.
+/// So many words are compared at once. They are signed, because of unsigned words not every
+/// processor can tell which is greater.
 const LANE: usize = 4;
 
 /// For how many clocks room is made at once.
@@ -26,7 +26,8 @@ pub(super) struct Clocks {
     words: Vec<i32>,
     /// How many words a clock has, which is a multiple of [`LANE`].
     width: usize,
-    /// Where the next clock begins, for which there is room. The words from here on are left over from clocks that are gone.
+    /// Where the next clock begins, for which there is room. The words from here on are left over
+    /// from clocks that are gone.
     end: usize,
 }
 
@@ -72,8 +73,8 @@ impl Clocks {
         self.width
     }
 
-    /// How many bytes the clocks of so many events by so many threads take, if these are many and the system does not have
-    /// them. To make them would end the process then.
+    /// How many bytes the clocks of so many events by so many threads take, if these are many and
+    /// the system does not have them. To make them would end the process then.
     #[inline]
     pub(super) fn lack(&mut self, events: usize, threads: usize) -> Option<usize> {
         let width = match threads <= self.width {
@@ -91,14 +92,16 @@ impl Clocks {
 
     /// Makes every clock wide enough for so many threads. The n-th clock stays the n-th.
     ///
-    /// All are moved, so that a long execution which goes on spawning threads gets room for some more.
+    /// All are moved, so that a long execution which goes on spawning threads gets room for some
+    /// more.
     #[cold]
     pub(super) fn widen(&mut self, threads: usize) {
         let before = self.width;
         let width = width_for(before, threads);
         // At first there is only the clock of nothing.
         let clocks = self.end.checked_div(before).unwrap_or(1);
-        // There may be room that was left. Other memory would have to be got from the system, which takes longer than the move.
+        // There may be room that was left. Other memory would have to be got from the system, which
+        // takes longer than the move.
         self.words.resize((clocks + CHUNK) * width, 0);
         for clock in (0..clocks).rev() {
             let (from, to) = (clock * before, clock * width);
@@ -114,10 +117,11 @@ impl Clocks {
         self.end = clock as usize;
     }
 
-    /// Makes a clock of this one and of an event: `theirs` and `count` are its clock and how many events of its
-    /// thread there are with it.
+    /// Makes a clock of this one and of an event: `theirs` and `count` are its clock and how many
+    /// events of its thread there are with it.
     ///
-    /// It is inlined where many clocks are made, one behind the other. Mostly there are few threads.
+    /// It is inlined where many clocks are made, one behind the other. Mostly there are few
+    /// threads.
     #[inline(always)]
     pub(super) fn join(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
         match self.width {
@@ -199,8 +203,8 @@ impl Clocks {
     }
 }
 
-/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`, where clocks have `width` words.
-/// Where that is a constant there is no loop.
+/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`,
+/// where clocks have `width` words. Where that is a constant there is no loop.
 #[inline(always)]
 fn join_words_into(width: usize, words: &mut [i32], earlier: &[i32], theirs: u32) {
     let theirs = &earlier[theirs as usize..][..width];

@@ -1,16 +1,18 @@
 //! Between whose accesses to an atomic can there be an order?
 //!
-//! Most atomics of a long execution are used by one thread, or are only read. What is done to those is ordered by
-//! nothing but its thread, races with nothing and lets nobody in that waits, so an event on one needs no look at what
-//! happened to it before, and leaves nothing for others to look at. That is not noted for each execution anew:
-//! what was once used by several threads, and written, may be again.
+//! Most atomics of a long execution are used by one thread, or are only read. What is done to those
+//! is ordered by nothing but its thread, races with nothing and lets nobody in that waits, so an
+//! event on one needs no look at what happened to it before, and leaves nothing for others to look
+//! at. That is not noted for each execution anew: what was once used by several threads, and
+//! written, may be again.
 //!
-//! It must not even be: a sleeping thread's access, or that of a branch, is compared with the events of executions that may not
-//! make it, and a compare-exchange that has only failed spuriously, which is a read, is planned with its success, which is a
-//! write. Both were made in an earlier execution. So what is known goes with a checkpoint, too.
+//! It must not even be: a sleeping thread's access, or that of a branch, is compared with the
+//! events of executions that may not make it, and a compare-exchange that has only failed
+//! spuriously, which is a read, is planned with its success, which is a write. Both were made in an
+//! earlier execution. So what is known goes with a checkpoint, too.
 //!
-//! A thread that waits for a change has looked before, which is an event. So what it waits for it has used, even if the
-//! wait never ends.
+//! A thread that waits for a change has looked before, which is an event. So what it waits for it
+//! has used, even if the wait never ends.
 
 use crate::rt::event::id::lengthen;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -26,12 +28,12 @@ pub(super) struct Contention {
     surprises: u32,
 }
 
-/// After more surprises each order is taken to be possible. Each makes all clocks be made anew, and where these are made
-/// event by event, an execution may have one for each of thousands of atomics.
+/// After more surprises each order is taken to be possible. Each makes all clocks be made anew, and
+/// where these are made event by event, an execution may have one for each of thousands of atomics.
 const SURPRISES_MAX: u32 = 64;
 
-/// What is known of one atomic: whose reads, and whose writes, are ordered with nothing of another thread. That is one
-/// thread, or [`NOBODY`], or [`ANYBODY`].
+/// What is known of one atomic: whose reads, and whose writes, are ordered with nothing of another
+/// thread. That is one thread, or [`NOBODY`], or [`ANYBODY`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Use([ThreadId; 2]);
 
@@ -60,7 +62,8 @@ impl Empty for Contention {
 }
 
 impl Contention {
-    /// Whether it is known that an event of this thread with this label is ordered with none of another thread.
+    /// Whether it is known that an event of this thread with this label is ordered with none of
+    /// another thread.
     #[inline(always)]
     pub(super) fn rules_out(&self, thread: ThreadId, label: Label) -> bool {
         let (Some(writes), Some(known)) =
@@ -72,8 +75,8 @@ impl Contention {
         whose == thread || whose == ANYBODY
     }
 
-    /// Another event of this thread has this label. Tells what it is to others; of what is no access to an atomic it
-    /// is not known that it is nothing.
+    /// Another event of this thread has this label. Tells what it is to others; of what is no
+    /// access to an atomic it is not known that it is nothing.
     #[inline(always)]
     pub(super) fn note(&mut self, thread: ThreadId, label: Label) -> Order {
         let Some(writes) = label.writes_atomic() else {
@@ -147,8 +150,8 @@ impl Contention {
         rest.is_empty()
     }
 
-    /// Whether events on this object may be ordered with those of other threads, as far as is known. Of one that is no
-    /// atomic nothing is.
+    /// Whether events on this object may be ordered with those of other threads, as far as is
+    /// known. Of one that is no atomic nothing is.
     #[inline]
     pub(super) fn is_on(&self, object: ObjectId) -> bool {
         let known = self.uses.get(object.index());

@@ -1,13 +1,14 @@
 //! Which send put the message into a channel that a receive takes?
 //!
-//! A receive is ordered with one or two sends, which are told by their numbers. There may be thousands of sends
-//! behind these that it does not know of, so it does not go through them.
+//! A receive is ordered with one or two sends, which are told by their numbers. There may be
+//! thousands of sends behind these that it does not know of, so it does not go through them.
 
 use crate::rt::event::Trace;
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::independence::{Class, Label};
 
-/// The sends into a channel and the receives from it, as far as they succeeded. Other objects have none.
+/// The sends into a channel and the receives from it, as far as they succeeded. Other objects have
+/// none.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Messages(Option<Box<Lists>>);
 
@@ -52,8 +53,8 @@ impl Messages {
         self.0.is_none()
     }
 
-    /// Calls `found` for every event in one of the `slots` by number that may be ordered with one of this label.
-    /// Gives the slots that need not be gone through any more.
+    /// Calls `found` for every event in one of the `slots` by number that may be ordered with one
+    /// of this label. Gives the slots that need not be gone through any more.
     #[inline]
     pub(super) fn find(
         &self,

@@ -1,8 +1,9 @@
 //! How does the clock of an event grow?
 //!
-//! From that of the event directly before it, by those of the events that it comes after. Most events join nothing new, for
-//! instance every access to an object that only one thread touches. Such an event shares the clock of the event before it,
-//! which it can because a clock leaves out the component of the event's own thread, which is its index.
+//! From that of the event directly before it, by those of the events that it comes after. Most
+//! events join nothing new, for instance every access to an object that only one thread touches.
+//! Such an event shares the clock of the event before it, which it can because a clock leaves out
+//! the component of the event's own thread, which is its index.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::OpKind;
@@ -73,8 +74,9 @@ pub(super) struct Read {
 }
 
 impl Past {
-    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done, and to those of its thread
-    /// behind it that are so, too. Where there is one there are mostly many.
+    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done,
+    /// and to those of its thread behind it that are so, too. Where there is one there are mostly
+    /// many.
     #[inline(never)]
     pub(super) fn add_unordered(&mut self, trace: &Trace, contention: &Contention) {
         let position = self.rows.len();
@@ -82,7 +84,8 @@ impl Past {
             return;
         };
         let (thread, races) = (first.thread, self.races.len() as u32);
-        // What stands for the last event stands for this one, too, if that is not ordered with others, either.
+        // What stands for the last event stands for this one, too, if that is not ordered with
+        // others, either.
         let goes_on = self.rows.last().is_some_and(|(last, _)| {
             last.whose.thread == thread && last.object == ObjectId::NONE && last.races == races
         });
@@ -109,8 +112,9 @@ impl Past {
         self.rows.go_on(length + usize::from(goes_on));
     }
 
-    /// Gives a clock to the next event, which is a join and has this clock before it, and to the joins of its thread that come
-    /// directly behind it. Mostly a thread joins all its children one after the other.
+    /// Gives a clock to the next event, which is a join and has this clock before it, and to the
+    /// joins of its thread that come directly behind it. Mostly a thread joins all its children one
+    /// after the other.
     #[inline(never)]
     pub(super) fn add_joins(&mut self, trace: &Trace, mut clock: Clock) {
         let position = self.rows.len();
@@ -126,7 +130,8 @@ impl Past {
             if event.thread != thread {
                 return;
             }
-            // Whatever the child has done comes before. Its last event is its end, or the one before if that is none.
+            // Whatever the child has done comes before. Its last event is its end, or the one
+            // before if that is none.
             if let Some(last) = trace.predecessor_of_next(child) {
                 let last = self.rows.whose(last);
                 if self.is_new_with(thread, clock.start, last) {
@@ -158,7 +163,8 @@ impl Past {
         self.rows.move_clocks(|clock| clock / before * width);
     }
 
-    /// The clock of the last event before it has touched anything: that of the event directly before it.
+    /// The clock of the last event before it has touched anything: that of the event directly
+    /// before it.
     #[inline(always)]
     pub(super) fn clock_before(&mut self, trace: &Trace, event: &Event) -> Clock {
         let clock = |start| Clock {
@@ -185,7 +191,8 @@ impl Past {
         self.clocks.word(clock, thread) > index
     }
 
-    /// Whether the event at `position` is one that an event of `thread` with this clock does not come after.
+    /// Whether the event at `position` is one that an event of `thread` with this clock does not
+    /// come after.
     #[inline]
     pub(super) fn is_new(&self, thread: ThreadId, clock: u32, position: u32) -> bool {
         self.is_new_with(thread, clock, self.rows.whose(position))
@@ -215,8 +222,9 @@ impl Past {
         }
     }
 
-    /// The clock of a wait of `me` that was let go. It is behind everything that had happened when nothing else could
-    /// run. The latest event of each thread before that moment carries the thread's earlier ones.
+    /// The clock of a wait of `me` that was let go. It is behind everything that had happened when
+    /// nothing else could run. The latest event of each thread before that moment carries the
+    /// thread's earlier ones.
     #[inline(never)]
     pub(super) fn follow_all(
         &mut self,
@@ -236,8 +244,8 @@ impl Past {
         clock
     }
 
-    /// Notes that the last event, which has this clock, races with the one at `first`. Gives its clock
-    /// with that.
+    /// Notes that the last event, which has this clock, races with the one at `first`. Gives its
+    /// clock with that.
     #[inline(always)]
     pub(super) fn race(&mut self, clock: Clock, first: u32, second: u32) -> Clock {
         self.races.put(Race { first, second });

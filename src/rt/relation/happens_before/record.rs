@@ -53,8 +53,8 @@ impl Record {
         }
     }
 
-    /// Whether an event of `thread`, which is the next on the object, comes behind nothing but the thread's event
-    /// before, because no other thread has touched it.
+    /// Whether an event of `thread`, which is the next on the object, comes behind nothing but the
+    /// thread's event before, because no other thread has touched it.
     #[inline]
     pub(super) fn is_left_to(&mut self, thread: ThreadId) -> bool {
         if self.owner == thread {
@@ -83,7 +83,8 @@ impl Record {
         }
     }
 
-    /// Notes an access by the event. Gives how many there were before it, and the one before it in its slot.
+    /// Notes an access by the event. Gives how many there were before it, and the one before it in
+    /// its slot.
     #[inline(always)]
     pub(super) fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
         if rarely!(!self.classes.intersects(label.classes())) {

@@ -1,9 +1,10 @@
 //! What is known of which event?
 //!
-//! There is a row for each, but for those of a long stretch in which a thread does nothing that is ordered with others: the
-//! first row there stands for all of them, because they differ in nothing but which of the thread's events they are. So of
-//! most events of a long execution nothing is written down, which is what writing takes longest for: such an execution is
-//! larger than the caches.
+//! There is a row for each, but for those of a long stretch in which a thread does nothing that is
+//! ordered with others: the first row there stands for all of them, because they differ in nothing
+//! but which of the thread's events they are. So of most events of a long execution nothing is
+//! written down, which is what writing takes longest for: such an execution is larger than the
+//! caches.
 
 use crate::rt::event::NOWHERE;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -43,7 +44,8 @@ pub(super) struct Row {
     pub(super) rank: u32,
     /// The event before it in its slot; for a wait the wait before it, whatever that has read.
     pub(super) previous: u32,
-    /// The latest event before it in its slot that is not known to come before it: those in between do.
+    /// The latest event before it in its slot that is not known to come before it: those in between
+    /// do.
     pub(super) apart: u32,
     /// How many races there were before it.
     pub(super) races: u32,
@@ -69,7 +71,8 @@ impl Row {
 /// The rows of all events, in order.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Rows {
-    /// Those of the events before the first long stretch, which mostly are all: one each, so they are found at once.
+    /// Those of the events before the first long stretch, which mostly are all: one each, so they
+    /// are found at once.
     rows: Vec<Row>,
     rest: Rest,
 }
@@ -122,7 +125,8 @@ impl Rows {
         self.rows.len() + self.rest.length
     }
 
-    /// The row that stands for the event at `position`, and how far behind the first event with this row it is.
+    /// The row that stands for the event at `position`, and how far behind the first event with
+    /// this row it is.
     #[inline]
     pub(super) fn find(&self, position: u32) -> (&Row, usize) {
         match self.rows.get(position as usize) {
@@ -133,14 +137,16 @@ impl Rows {
 
     /// Which event of whose the one at `position` is, and where its clock is.
     ///
-    /// Its parts are read one by one, as they were written: a row that was just written cannot be read in other pieces yet.
+    /// Its parts are read one by one, as they were written: a row that was just written cannot be
+    /// read in other pieces yet.
     #[inline]
     pub(super) fn whose(&self, position: u32) -> Whose {
         let (row, further) = self.find(position);
         row.whose.behind(further)
     }
 
-    /// The row that stands for the event at `position`: all in it but the index is known of the event.
+    /// The row that stands for the event at `position`: all in it but the index is known of the
+    /// event.
     #[inline]
     pub(super) fn row(&self, position: u32) -> &Row {
         self.find(position).0
@@ -160,8 +166,8 @@ impl Rows {
         (position < self.len()).then(|| self.far(position).0)
     }
 
-    /// Behind the first event without a row: the row that stands for the event at `position`, and how far behind the first
-    /// event with this row it is.
+    /// Behind the first event without a row: the row that stands for the event at `position`, and
+    /// how far behind the first event with this row it is.
     #[cold]
     #[inline(never)]
     fn far(&self, position: usize) -> (&Row, usize) {
@@ -184,7 +190,8 @@ impl Rows {
         )
     }
 
-    /// The row that stands for the last event, and how far behind the first event with this row that is.
+    /// The row that stands for the last event, and how far behind the first event with this row
+    /// that is.
     #[inline]
     pub(super) fn last(&self) -> Option<(&Row, usize)> {
         match self.rest.length {
@@ -214,8 +221,8 @@ impl Rows {
         rows.put(row);
     }
 
-    /// Behind the last event, which touches no object, come so many of which no more is known than of that one: its
-    /// thread makes them, too, and they share its clock.
+    /// Behind the last event, which touches no object, come so many of which no more is known than
+    /// of that one: its thread makes them, too, and they share its clock.
     pub(super) fn go_on(&mut self, length: usize) {
         let last = self.last();
         let (&row, further) = last.expect("dpor bug: nothing goes on before the first event");
@@ -326,7 +333,8 @@ mod tests {
             assert_eq!(rows.whose(position as u32), expected.whose, "at {position}");
             let found = rows.get(position).expect("there is one");
             let whose = expected.whose;
-            // All but the index, and that it has its own clock, is that of the event that the row stands for.
+            // All but the index, and that it has its own clock, is that of the event that the row
+            // stands for.
             let is_own = expected.is_own;
             let found = Row {
                 whose,

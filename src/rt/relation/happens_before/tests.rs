@@ -100,8 +100,8 @@ fn extend_and_compare(clocks: &mut HappensBefore, trace: &Trace) {
     }
 }
 
-/// Threads are joined one after the other, by one that may have learnt of what they did, and an execution shares a part with the
-/// one before it.
+/// Threads are joined one after the other, by one that may have learnt of what they did, and an
+/// execution shares a part with the one before it.
 #[test]
 fn clocks_say_of_spawns_joins_and_accesses_what_the_definition_says() {
     for seed in 0..300 {
@@ -139,7 +139,8 @@ fn clocks_say_of_spawns_joins_and_accesses_what_the_definition_says() {
     }
 }
 
-/// The clock of a join that tells nothing new is that of the join before it, and stays where only the former is forgotten.
+/// The clock of a join that tells nothing new is that of the join before it, and stays where only
+/// the former is forgotten.
 #[test]
 fn a_join_that_tells_nothing_new_is_forgotten_without_the_clock_that_it_shares() {
     let [main, writer, reader, late] = [0, 1, 2, 3].map(ThreadId);

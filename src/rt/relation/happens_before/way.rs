@@ -15,7 +15,8 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// The way through this slot of an object from the latest event to the first one behind the latest total one.
+    /// The way through this slot of an object from the latest event to the first one behind the
+    /// latest total one.
     #[inline(always)]
     pub(super) fn through(record: &Record, slot: u32, label: Label) -> Way {
         let mut way = Way {

@@ -1,7 +1,7 @@
 //! What does an object hold at one moment, in words?
 //!
-//! A value for an atomic, who holds a lock, who waits for a notification: what a slider shows beside
-//! an execution.
+//! A value for an atomic, who holds a lock, who waits for a notification: what a slider shows
+//! beside an execution.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::object::once::Once;

@@ -1,9 +1,10 @@
 //! Which event does each event get its value from, and which one let it happen?
 //!
-//! An event *reads from* the latest write of the atomic that it reads, or from the send of the message
-//! that it receives; from none if the value is the initial one. It is *enabled by* the event without
-//! which its thread would still wait: the release of a lock, a notification, the end of a thread that
-//! is joined, the spawn of the thread whose first event it is. One pass over the events, one look-up each.
+//! An event *reads from* the latest write of the atomic that it reads, or from the send of the
+//! message that it receives; from none if the value is the initial one. It is *enabled by* the
+//! event without which its thread would still wait: the release of a lock, a notification, the end
+//! of a thread that is joined, the spawn of the thread whose first event it is. One pass over the
+//! events, one look-up each.
 
 use rustc_hash::FxHashMap;
 
@@ -54,7 +55,8 @@ pub(super) struct Linked {
 }
 
 impl Links {
-    /// The links of the next event, which is not a thread's first, nor a join. `before` is what its object was like.
+    /// The links of the next event, which is not a thread's first, nor a join. `before` is what its
+    /// object was like.
     pub(super) fn of(&self, event: &Event, before: Option<&State>, sets: &ReadSets) -> Linked {
         let object = event.operation.object;
         let last = |deed| self.latest.get(&(object, deed)).copied();

@@ -60,7 +60,8 @@ pub(crate) struct Waiting {
     /// What the thread does meanwhile: the words after its name.
     pub(crate) doing: String,
     pub(crate) object: Option<usize>,
-    /// The thread that holds the lock it waits for, or is at the initialisation; the first of several readers.
+    /// The thread that holds the lock it waits for, or is at the initialisation; the first of
+    /// several readers.
     pub(crate) held_by: Option<usize>,
     pub(crate) place: Place,
 }
@@ -76,8 +77,8 @@ pub(crate) struct Unordered {
     pub(crate) lasts_through: Option<usize>,
     /// The first access has not ended.
     pub(crate) goes_on: bool,
-    /// The events that would order the two if their orderings were stronger: a write, and the read that
-    /// saw it.
+    /// The events that would order the two if their orderings were stronger: a write, and the read
+    /// that saw it.
     pub(crate) weak: Option<super::Pair>,
     /// More such pairs.
     pub(crate) weaker: Vec<super::Pair>,

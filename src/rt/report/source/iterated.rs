@@ -1,7 +1,8 @@
 //! Which array does the program go through here, and does an array have a block of its own?
 //!
 //! `hazard` in `for hazard in &self.hazards` and in `self.hazards.iter().any(|hazard| ..)` is an
-//! element of `self.hazards`. The text above says so, if the nearest binding of that name is such one.
+//! element of `self.hazards`. The text above says so, if the nearest binding of that name is such
+//! one.
 
 use super::{Receiver, Sources, without_comment};
 use crate::rt::event::Site;
@@ -123,7 +124,8 @@ fn place(text: &str) -> Option<String> {
     is_place.then(|| text.to_owned())
 }
 
-/// What this line says of where an array of this name lies; nothing at all if it does not declare it.
+/// What this line says of where an array of this name lies; nothing at all if it does not declare
+/// it.
 fn declared(line: &str, name: &str) -> Option<Option<Lies>> {
     let mut found = words(line, name);
     found.find_map(|at| {

@@ -1,10 +1,12 @@
 //! How does the program write the object that a method is called on?
 //!
-//! The text before the dot is read from its end, one link of the chain after the other: `self.slots[i].seq`. What only reaches
-//! through a pointer is no part of the name: `unsafe { &*node }.next` and `(*node).next` are both `node.next`, and so is
+//! The text before the dot is read from its end, one link of the chain after the other:
+//! `self.slots[i].seq`. What only reaches through a pointer is no part of the name:
+//! `unsafe { &*node }.next` and `(*node).next` are both `node.next`, and so is
 //! `node.as_ref().unwrap().next`.
 
-/// Methods without arguments, and what is asserted of an option, that give what is behind the expression before them.
+/// Methods without arguments, and what is asserted of an option, that give what is behind the
+/// expression before them.
 const REACHES: [&str; 7] = [
     "as_ref",
     "as_mut",
@@ -37,7 +39,8 @@ pub(super) fn begins_above(text: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Receiver {
     pub(in super::super) name: String,
-    /// What is behind the pointer by which it is reached, or behind the first name: the field of whatever that leads to.
+    /// What is behind the pointer by which it is reached, or behind the first name: the field of
+    /// whatever that leads to.
     pub(in super::super) field: Option<String>,
     /// Whether what is before that is certainly a pointer.
     pub(in super::super) by_pointer: bool,
@@ -143,8 +146,8 @@ impl Chain {
         self.reached.get_or_insert((self.links.len(), by));
     }
 
-    /// Goes on with what is in brackets, or in an unsafe block, if that is nothing but an object that is lent or behind a
-    /// pointer. Gives what is before them.
+    /// Goes on with what is in brackets, or in an unsafe block, if that is nothing but an object
+    /// that is lent or behind a pointer. Gives what is before them.
     fn enter<'a>(&mut self, before: &'a str, brackets: &str) -> Option<&'a str> {
         let before = match brackets.starts_with('{') {
             true => before.trim_end().strip_suffix("unsafe")?,

@@ -1,11 +1,13 @@
 //! From which directory did the compiler see the program?
 //!
-//! Locations are relative to the directory of the workspace. A test mostly runs in its package, which is somewhere below that, but
-//! it may run anywhere, as a failure that is played again in a debugger does. So the workspace is also looked for around the
-//! package that cargo runs, and around the program, which cargo puts below it. A file that happens to have the same path in
-//! another workspace must not be taken for the program's: around these two, a workspace is only what has the lock file that cargo
-//! writes there, and a file that is newer than the program is none of what it was made from. Where the two say different things,
-//! only the directory in which the program runs counts.
+//! Locations are relative to the directory of the workspace. A test mostly runs in its package,
+//! which is somewhere below that, but it may run anywhere, as a failure that is played again in a
+//! debugger does. So the workspace is also looked for around the package that cargo runs, and
+//! around the program, which cargo puts below it. A file that happens to have the same path in
+//! another workspace must not be taken for the program's: around these two, a workspace is only
+//! what has the lock file that cargo writes there, and a file that is newer than the program is
+//! none of what it was made from. Where the two say different things, only the directory in which
+//! the program runs counts.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -1,8 +1,9 @@
 //! What is a pointer called?
 //!
-//! An address says nothing, and is another one each time. So the blocks that the events of an execution speak of are numbered in
-//! their order, and a pointer is told by its block, how far behind the first thing there it leads, and what is kept in the bits of
-//! the word that are no address. A number that leads to a block is a pointer, too.
+//! An address says nothing, and is another one each time. So the blocks that the events of an
+//! execution speak of are numbered in their order, and a pointer is told by its block, how far
+//! behind the first thing there it leads, and what is kept in the bits of the word that are no
+//! address. A number that leads to a block is a pointer, too.
 
 use crate::rt::event::id::{Extent, ObjectId, Region};
 use crate::rt::event::operation::{ADDRESS_BITS, AtomicType, ObjectKind, OpKind, address_in};
@@ -10,17 +11,19 @@ use crate::rt::event::verdict::Block;
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 
-/// Nothing is allocated below this address, the first page: such a pointer is a number that the program
-/// uses as a mark.
+/// Nothing is allocated below this address, the first page: such a pointer is a number that the
+/// program uses as a mark.
 const SENTINELS: u64 = 4096;
 
-/// The blocks that an execution speaks of, and pointers that lead into none that is known, in the order of its events.
+/// The blocks that an execution speaks of, and pointers that lead into none that is known, in the
+/// order of its events.
 pub(super) struct Pointers(Vec<Named>);
 
 struct Named {
     /// Where the block begins, or the pointer itself.
     block: u64,
-    /// Where the first thing in the block is that is pointed to. Before that may be what its owner does not know of, such as counts.
+    /// Where the first thing in the block is that is pointed to. Before that may be what its owner
+    /// does not know of, such as counts.
     first: u64,
     /// Whether there is another one behind that.
     has_others: bool,
@@ -61,7 +64,8 @@ impl Pointers {
         Pointers(named)
     }
 
-    /// What a pointer to the only thing is called that any of them leads to in the block where this is, if it is a part of it.
+    /// What a pointer to the only thing is called that any of them leads to in the block where this
+    /// is, if it is a part of it.
     pub(super) fn to_owner_of(&self, machine: &Machine, part: Region) -> Option<String> {
         let Region::Heap { offset, .. } = part else {
             return None;
@@ -113,7 +117,8 @@ struct Pointer {
     tag: u64,
 }
 
-/// This word as a pointer, if it is one. What leads into no block that is known, but is a pointer by its type, is told whole.
+/// This word as a pointer, if it is one. What leads into no block that is known, but is a pointer
+/// by its type, is told whole.
 fn pointer(machine: &Machine, ty: AtomicType, bits: u64) -> Option<Pointer> {
     let address = address_in(bits);
     match machine.names.block_around(address) {

@@ -1,8 +1,9 @@
 //! What does the program call what it uses?
 //!
-//! What it writes before the dot where it is used first, with the index that an element of an array has in fact. A part of a
-//! block that the execution has a pointer to is called by that pointer, so that a list is seen in the events on its nodes:
-//! `ptr2.next`, whoever reaches it as `node.next`, `(*tail).next` or `self.next`.
+//! What it writes before the dot where it is used first, with the index that an element of an array
+//! has in fact. A part of a block that the execution has a pointer to is called by that pointer, so
+//! that a list is seen in the events on its nodes: `ptr2.next`, whoever reaches it as `node.next`,
+//! `(*tail).next` or `self.next`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,8 @@ use crate::rt::event::verdict::{DataRace, Effect};
 use crate::rt::event::{Site, Trace};
 use crate::rt::object::machine::Machine;
 
-/// What the memory of a data race is called: what the table calls it, if a shim is there; otherwise by the program, or where
-/// it was accessed first.
+/// What the memory of a data race is called: what the table calls it, if a shim is there; otherwise
+/// by the program, or where it was accessed first.
 pub(super) fn raced(
     race: &DataRace,
     trace: &Trace,
@@ -51,7 +52,8 @@ pub(super) fn raced(
     })
 }
 
-/// What the program calls the objects where they are used first, if it has not named them otherwise.
+/// What the program calls the objects where they are used first, if it has not named them
+/// otherwise.
 pub(super) fn receivers(
     uses: &[(ThreadId, (Operation, Site))],
     machine: &Machine,
@@ -76,8 +78,8 @@ pub(super) fn receivers(
             Some((object, sources.written(site)?, owner))
         })
         .collect();
-    // A pointer may lead to a part of what has this field, such as the node in a queue. Only those of several nodes have to be
-    // told from each other.
+    // A pointer may lead to a part of what has this field, such as the node in a queue. Only those
+    // of several nodes have to be told from each other.
     let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, it, owner) in &written {
         if let (Some(owner), Some(field)) = (owner, &it.field) {
@@ -102,8 +104,8 @@ pub(super) fn receivers(
     receivers
 }
 
-/// What the program calls what it uses here: the field of what a pointer leads to, if it is in a block that the execution has
-/// a pointer to.
+/// What the program calls what it uses here: the field of what a pointer leads to, if it is in a
+/// block that the execution has a pointer to.
 pub(super) fn written(
     site: Site,
     region: Region,

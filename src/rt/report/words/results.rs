@@ -1,7 +1,8 @@
 //! Whose result is it that a thread and its handle own together?
 //!
-//! The block of a thread's closure and result is no object of the program, so its source has no name for it. It is made
-//! directly before the thread is spawned, and its owners give it up at the place of the spawn.
+//! The block of a thread's closure and result is no object of the program, so its source has no
+//! name for it. It is made directly before the thread is spawned, and its owners give it up at the
+//! place of the spawn.
 
 use crate::rt::event::id::{Region, ThreadId};
 use crate::rt::event::operation::OpKind;

@@ -1,7 +1,8 @@
 //! How is it worded that a task is awaited?
 //!
-//! A task and who awaits it have one atomic in common, in which bits say what becomes of it. The program does not
-//! know of these bits; what it calls the operations on them is "await" and the task's end.
+//! A task and who awaits it have one atomic in common, in which bits say what becomes of it. The
+//! program does not know of these bits; what it calls the operations on them is "await" and the
+//! task's end.
 
 use super::Names;
 use crate::rt::event::Event;

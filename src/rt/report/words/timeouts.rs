@@ -59,7 +59,8 @@ fn how(trace: &Trace, machine: &Machine, at: usize) -> Unnotified {
 }
 
 impl Names<'_> {
-    /// What a wait did that has ended without a notification, after the name of the condition variable.
+    /// What a wait did that has ended without a notification, after the name of the condition
+    /// variable.
     pub(super) fn ended_unnotified(&self, event: &Event) -> &'static str {
         match self.unnotified.get(&(event.thread, event.index)) {
             Some(Unnotified::TimedOut) => "times out",

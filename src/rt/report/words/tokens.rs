@@ -1,7 +1,8 @@
 //! How is a wait for a token worded?
 //!
-//! A thread has a token to be unparked with; so has a `Notify`, and a task to be woken by its waker. They are one kind of
-//! object, and the program calls what happens to them by different words.
+//! A thread has a token to be unparked with; so has a `Notify`, and a task to be woken by its
+//! waker. They are one kind of object, and the program calls what happens to them by different
+//! words.
 
 use super::Names;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
@@ -15,8 +16,8 @@ enum Whose {
     Notify(String),
 }
 
-/// What a token is called that the program has no name for: the one of a task, which nobody but its waker and the
-/// thread that runs it ever touches. That thread has allocated it.
+/// What a token is called that the program has no name for: the one of a task, which nobody but its
+/// waker and the thread that runs it ever touches. That thread has allocated it.
 pub(super) fn nameless(
     machine: &Machine,
     object: ObjectId,

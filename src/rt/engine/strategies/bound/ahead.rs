@@ -1,7 +1,8 @@
 //! What trace does a step lead to?
 //!
-//! That is known before it is executed. It is tried on a copy of the trace, of which each event adds something to
-//! the key; and what a thread's next event would add stays as it is until something happens that it depends on.
+//! That is known before it is executed. It is tried on a copy of the trace, of which each event
+//! adds something to the key; and what a thread's next event would add stays as it is until
+//! something happens that it depends on.
 
 use crate::rt::event::id::{ObjectId, ThreadId, entry};
 use crate::rt::event::operation::{OpKind, Outcome, Step};
@@ -15,15 +16,16 @@ use crate::rt::relation::key::{Hashes, TraceKey};
 pub(super) struct Ahead {
     trace: Trace,
     clocks: HappensBefore,
-    /// Whether the last event of the two has only been tried. Mostly it is the next that happens, and has its clock then.
+    /// Whether the last event of the two has only been tried. Mostly it is the next that happens,
+    /// and has its clock then.
     tried: bool,
     hashes: Hashes,
     /// The key of each prefix, the empty one first.
     keys: Vec<TraceKey>,
     /// By thread, what its next event would be, where that is known.
     next: Vec<Option<Tried>>,
-    /// Of each event up to some of the last ones whether [`Ahead::blocking_pairs`] has told of it, and so of all that was done to
-    /// its object before and counts.
+    /// Of each event up to some of the last ones whether [`Ahead::blocking_pairs`] has told of it,
+    /// and so of all that was done to its object before and counts.
     told: Vec<bool>,
     /// Whether to tell of events early on which others will be found to depend.
     pub(super) early: bool,
@@ -38,7 +40,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Whether an event with this label, from which the other is independent, may still change its number.
+    /// Whether an event with this label, from which the other is independent, may still change its
+    /// number.
     fn counts_with(self, event: Label) -> bool {
         self.label.count() > 0 && self.label.object() == event.object()
     }
@@ -65,14 +68,15 @@ impl Ahead {
         self.keys[point]
     }
 
-    /// What the event has added to the key: that is the same wherever it happens after the same events.
+    /// What the event has added to the key: that is the same wherever it happens after the same
+    /// events.
     pub(super) fn added(&self, event: u32) -> TraceKey {
         let event = event as usize;
         self.keys[event + 1].without(self.keys[event])
     }
 
-    /// Goes on to the end of `trace`, of which it knows the beginning. The events that others are found to depend on
-    /// go to `raced`.
+    /// Goes on to the end of `trace`, of which it knows the beginning. The events that others are
+    /// found to depend on go to `raced`.
     pub(super) fn arrive(&mut self, trace: &Trace, machine: &Machine, raced: &mut Vec<u32>) {
         let sets = &machine.sets;
         for position in self.keys.len() - 1..trace.len() {
@@ -82,8 +86,8 @@ impl Ahead {
                 Some(Some(tried)) if tried.label == event.label => tried.adds,
                 _ => self.adds(machine),
             };
-            // Not in each build with such assertions, which are those that tests are mostly run in: it costs as
-            // much as all else here.
+            // Not in each build with such assertions, which are those that tests are mostly run in:
+            // it costs as much as all else here.
             #[cfg(test)]
             assert_eq!(adds, self.adds(machine), "dpor bug: {event:?}");
             self.keys.push(self.keys[position].with(adds));
@@ -135,8 +139,9 @@ impl Ahead {
         }
     }
 
-    /// What the thread of an event has done to its object before, if an event with this label depends on it too. In
-    /// another execution it will, as soon as the thread is preempted in between.
+    /// What the thread of an event has done to its object before, if an event with this label
+    /// depends on it too. In another execution it will, as soon as the thread is preempted in
+    /// between.
     fn likewise<'a>(
         &'a self,
         machine: &'a Machine,
@@ -155,7 +160,8 @@ impl Ahead {
         mine.filter(move |&event| ordered(&machine.sets, self.trace.at(event).label, label))
     }
 
-    /// The events that may keep others from their next operations. What has been so before the last event is known.
+    /// The events that may keep others from their next operations. What has been so before the last
+    /// event is known.
     fn blocking_pairs(&mut self, machine: &Machine, found: &mut Vec<u32>) {
         let Some(last) = self.trace.events().last() else {
             return;
@@ -208,7 +214,8 @@ impl Ahead {
         key
     }
 
-    /// The event that a step would be. Waits are not tried: whether one has been let go is not known here.
+    /// The event that a step would be. Waits are not tried: whether one has been let go is not
+    /// known here.
     pub(super) fn attempt(&mut self, machine: &Machine, step: Step) -> Option<Tried> {
         let single = machine.alternatives(step.thread) == 1;
         let known = self.next.get(step.thread.index()).copied().flatten();

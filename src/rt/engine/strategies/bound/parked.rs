@@ -1,8 +1,8 @@
 //! Before which operations need a thread be preempted?
 //!
-//! Only before those that another thread's operation depends on. Which ones these are shows in the executions in
-//! which the thread goes on, and until then what would preempt it is parked here. An operation is known by what it adds
-//! to the key of a trace, which says what happens before it.
+//! Only before those that another thread's operation depends on. Which ones these are shows in the
+//! executions in which the thread goes on, and until then what would preempt it is parked here. An
+//! operation is known by what it adds to the key of a trace, which says what happens before it.
 
 use crate::rt::engine::strategies::bound::Branch;
 use crate::rt::engine::strategies::bound::table::Table;
@@ -21,7 +21,8 @@ pub(super) struct Parked {
 enum Known {
     /// An operation of another thread depends on it.
     Raced,
-    /// None is known that does. The first of the branches that wait for one, and whether some were too dear.
+    /// None is known that does. The first of the branches that wait for one, and whether some were
+    /// too dear.
     Not { first: Option<u32>, too_dear: bool },
 }
 
@@ -31,8 +32,9 @@ struct Waiting {
 }
 
 impl Parked {
-    /// Parks these branches before this operation, and notes whether others are left out because they are too `dear`.
-    /// False if there is no need, and nothing was done: all of them have to be explored.
+    /// Parks these branches before this operation, and notes whether others are left out because
+    /// they are too `dear`. False if there is no need, and nothing was done: all of them have to be
+    /// explored.
     pub(super) fn park(&mut self, operation: TraceKey, branches: &[Branch], dear: bool) -> bool {
         let (known, _) = self.operations.entry(operation, Known::default());
         let Known::Not { first, too_dear } = known else {
@@ -59,7 +61,8 @@ impl Parked {
         true
     }
 
-    /// Another thread's operation depends on this one. Its branches go to `explored`. True if some had been left out.
+    /// Another thread's operation depends on this one. Its branches go to `explored`. True if some
+    /// had been left out.
     pub(super) fn race(&mut self, operation: TraceKey, explored: &mut Vec<Branch>) -> bool {
         let (known, _) = self.operations.entry(operation, Known::Raced);
         match std::mem::replace(known, Known::Raced) {

@@ -1,7 +1,7 @@
 //! Where has a bounded search been, and on which way?
 //!
-//! A place is the trace of a prefix with the thread that ran last, as far as that matters. Whoever comes to a
-//! place by a way that covers the one of now has explored all that can follow.
+//! A place is the trace of a prefix with the thread that ran last, as far as that matters. Whoever
+//! comes to a place by a way that covers the one of now has explored all that can follow.
 
 use crate::rt::engine::strategies::bound::sleep::Sleep;
 use crate::rt::engine::strategies::bound::table::Table;
@@ -27,9 +27,11 @@ impl Way {
 /// What else than its trace tells one place from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
-    /// Everything costs what it costs if this thread has run last; `None` if nothing costs anything.
+    /// Everything costs what it costs if this thread has run last; `None` if nothing costs
+    /// anything.
     pub(super) last: Option<ThreadId>,
-    /// Whether any thread is enabled. Where none is, those that wait are let go, and the point is visited again.
+    /// Whether any thread is enabled. Where none is, those that wait are let go, and the point is
+    /// visited again.
     pub(super) enabled: bool,
 }
 
@@ -72,8 +74,8 @@ impl Packed {
 const NOWHERE: u32 = u32::MAX;
 
 impl Seen {
-    /// Whether the search has been at a place of this trace on a way that covers what `way` says of the place, if it
-    /// says something.
+    /// Whether the search has been at a place of this trace on a way that covers what `way` says of
+    /// the place, if it says something.
     pub(super) fn covers(&self, key: TraceKey, way: impl Fn(Place) -> Option<Way>) -> bool {
         let mut next = self.latest.get(key);
         while let Some(entry) = next {
@@ -85,8 +87,8 @@ impl Seen {
         false
     }
 
-    /// Notes that the search is here now. Gives the way on which to explore what follows, which covers this one;
-    /// `None` if that is done already.
+    /// Notes that the search is here now. Gives the way on which to explore what follows, which
+    /// covers this one; `None` if that is done already.
     pub(super) fn visit(&mut self, key: TraceKey, place: Place, way: Way) -> Option<Way> {
         let new = Entry {
             place: Packed::of(place),
@@ -163,7 +165,8 @@ mod tests {
         assert!(!seen.covers(key, |at| (at == one).then_some(way(2, &[3]))));
         assert_eq!(seen.visit(key, one, way(2, &[3, 6])), Some(way(1, &[3])));
         assert_eq!(seen.visit(key, one, way(1, &[3])), None);
-        // Another place of the same trace is on its own, unless nothing costs anything where the search has been.
+        // Another place of the same trace is on its own, unless nothing costs anything where the
+        // search has been.
         let (two, free) = (place(Some(ThreadId(2))), place(None));
         assert_eq!(seen.visit(key, two, way(2, &[3])), Some(way(2, &[3])));
         assert_eq!(seen.visit(key, free, way(2, &[])), Some(way(2, &[])));

@@ -1,9 +1,10 @@
 //! How is found what is known of a trace?
 //!
-//! A bounded search asks at every point of millions of executions for keys that it has not met lately, or never, and a
-//! large part of its time are waits for that memory. So here a key lies beside what is known of it, two of them in a line of
-//! the cache, and stands where the key itself says, which is a hash: mostly one line is looked at, whether the key is there
-//! or is put there. In a table that has the marks of what is occupied apart from that, it is two.
+//! A bounded search asks at every point of millions of executions for keys that it has not met
+//! lately, or never, and a large part of its time are waits for that memory. So here a key lies
+//! beside what is known of it, two of them in a line of the cache, and stands where the key itself
+//! says, which is a hash: mostly one line is looked at, whether the key is there or is put there.
+//! In a table that has the marks of what is occupied apart from that, it is two.
 
 use crate::rt::relation::key::TraceKey;
 
@@ -88,7 +89,8 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
-    /// Makes twice the room. What was at one place comes to about twice as far, so that this goes through both in order.
+    /// Makes twice the room. What was at one place comes to about twice as far, so that this goes
+    /// through both in order.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
