@@ -529,3 +529,15 @@ pub(crate) fn yield_to_teardown() {
 pub(crate) fn here() -> Site {
     Location::caller()
 }
+
+/// What the watchdog would say now.
+#[cfg(all(test, not(feature = "loom")))]
+pub(crate) fn hangs() -> Option<String> {
+    let hangs = |runtime: &Runtime| {
+        let recorded = runtime.heap.record(false);
+        let text = runtime.pulse.describe(std::time::Duration::ZERO);
+        runtime.heap.record(recorded);
+        text
+    };
+    with_any(hangs).flatten()
+}
