@@ -45,6 +45,7 @@ pub const ALL: &[Named] = &[
     ("not_deterministic", not_deterministic),
     ("stale_schedule", stale_schedule),
     ("malformed_schedule", malformed_schedule),
+    ("dropped_behind_its_thread", dropped_behind_its_thread),
 ];
 
 pub fn builder() -> Builder {
@@ -498,4 +499,24 @@ fn stale_schedule() -> Failure {
 
 fn malformed_schedule() -> Failure {
     replayed("v2 main*two")
+}
+
+/// The destructor of a thread-local variable stores, once the code of its thread has returned.
+fn dropped_behind_its_thread() -> Failure {
+    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    struct Registered;
+    impl Drop for Registered {
+        fn drop(&mut self) {
+            ENDED.store(1, SeqCst);
+        }
+    }
+    dpor::thread_local!(static HERE: Registered = Registered);
+    fails(|| {
+        let other = thread::spawn(|| {
+            HERE.with(|_| ());
+            ENDED.load(SeqCst);
+        });
+        assert_eq!(ENDED.load(SeqCst), 0, "the other thread has ended");
+        other.join().unwrap();
+    })
 }

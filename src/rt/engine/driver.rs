@@ -332,7 +332,7 @@ impl Driver {
             false => self.plan.common_prefix,
         };
         self.trace.truncate(self.replayed);
-        self.trace.forget_fences();
+        self.trace.forget_what_is_no_event();
         self.clocks.truncate(self.replayed);
         self.machine.reset(site);
         self.regions.begin();

@@ -92,6 +92,9 @@ pub(crate) struct Trace {
     begun: Vec<(u32, ThreadId)>,
     /// The fences of the execution that runs or ran last, in order. Each execution makes its own.
     fences: Vec<Fence>,
+    /// The threads that have begun to drop their thread-local variables, each with the number of
+    /// events of the execution before that, in order.
+    locals_dropped: Vec<(ThreadId, u32)>,
 }
 
 /// So many fences of a thread between two of its events are noted. A loop that makes nothing but
@@ -119,6 +122,7 @@ impl Empty for Trace {
             spawned,
             begun,
             fences,
+            locals_dropped,
         } = self;
         events.empty();
         turns.empty();
@@ -128,6 +132,7 @@ impl Empty for Trace {
         spawned.empty();
         begun.empty();
         fences.empty();
+        locals_dropped.empty();
     }
 }
 
@@ -143,6 +148,7 @@ impl Trace {
             spawned: Vec::new(),
             begun: Vec::with_capacity(FEW),
             fences: Vec::new(),
+            locals_dropped: Vec::new(),
         }
     }
 
@@ -171,8 +177,21 @@ impl Trace {
         self.fences.last()
     }
 
-    /// Another execution begins, which makes its own fences.
-    pub(crate) fn forget_fences(&mut self) {
+    /// The threads that have begun to drop their thread-local variables, each with the number of
+    /// events of the execution before that.
+    pub(crate) fn locals_dropped(&self) -> &[(ThreadId, u32)] {
+        &self.locals_dropped
+    }
+
+    /// Notes that a thread begins to drop its thread-local variables, after so many events of the
+    /// execution.
+    pub(crate) fn note_locals_dropped(&mut self, thread: ThreadId, before: u32) {
+        self.locals_dropped.push((thread, before));
+    }
+
+    /// Another execution begins, which makes what is no event anew.
+    pub(crate) fn forget_what_is_no_event(&mut self) {
+        self.locals_dropped.clear();
         self.fences.clear();
     }
 
@@ -433,6 +452,9 @@ impl Trace {
         self.place();
         let kept = (self.fences).partition_point(|fence| fence.before as usize <= length);
         self.fences.truncate(kept);
+        let is_kept = |&(_, before): &(ThreadId, u32)| before as usize <= length;
+        self.locals_dropped
+            .truncate(self.locals_dropped.partition_point(is_kept));
         let (kept, before) = (length as u32, self.events.len() as u32);
         self.turns.cut(kept, before, |thread, count| {
             let positions: &mut Vec<u32> = &mut self.positions[thread.index()];

@@ -491,6 +491,15 @@ pub(crate) fn drop_locals() {
 
 /// [`drop_locals`] where there may be some.
 fn drop_some_locals() {
+    // Reports say of which events a destructor of such a variable is the cause.
+    with_any(|runtime| {
+        if !runtime.stopping.get()
+            && let Ok(mut inner) = runtime.inner.try_borrow_mut()
+        {
+            let me = runtime.current.get();
+            inner.driver.note_locals_dropped(me);
+        }
+    });
     loop {
         let next = with_any(|runtime| {
             let me = runtime.current.get();

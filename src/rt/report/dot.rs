@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use super::execution::{Aside, Event, Execution, Fence, Fold, Place, Touch};
 use super::text::short;
+use super::unnumbered;
 
 /// The most characters of a label; the tooltip has the rest.
 const LABEL_MAX: usize = 48;
@@ -82,7 +83,16 @@ fn columns(out: &mut String, execution: &Execution) {
             node(out, &name, "fence", &fence.place, "");
             name
         };
+        let mut locals = thread.locals_dropped;
         for event in execution.events.iter().filter(|e| e.thread == index) {
+            if let Some(before) = locals
+                && before < event.number
+            {
+                let name = format!("l{index}");
+                node_at(out, &name, unnumbered::LOCALS, "", None, "");
+                chain.push(name);
+                locals = None;
+            }
             while let Some(panic) = panics.next_if(|panic| panic.after < event.number) {
                 chain.push(panic.draw(out));
             }

@@ -10,10 +10,10 @@ use super::memory::{place_of_use, used_raw};
 use super::places::FileLine;
 use super::text::{View, place};
 use super::words::Names;
-use crate::rt::event::Site;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
+use crate::rt::event::{Event, Site};
 
 /// What a thread has done that is no event.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,6 +38,8 @@ pub(super) enum Role {
     Use,
     /// A fence, which the failure need not be about.
     Fence,
+    /// The thread begins to drop its thread-local variables.
+    Locals,
 }
 
 /// Where something stands that is no event.
@@ -77,6 +79,22 @@ impl Stands {
 /// What was done, by how many events of the execution come before it.
 pub(super) type Rows = BTreeMap<usize, Vec<Unnumbered>>;
 
+/// What a thread does with its thread-local variables at its end, in words.
+pub(super) const LOCALS: &str = "drop thread-locals";
+
+/// The threads whose destructors of thread-local variables have made events, each with the number
+/// of events of the execution before the first of these destructors.
+pub(super) fn locals_dropped(view: &View<'_>) -> impl Iterator<Item = (ThreadId, usize)> {
+    let events = view.trace.events();
+    let dropped = view.trace.locals_dropped().iter();
+    dropped.filter_map(move |&(thread, before)| {
+        let before = before as usize;
+        let is_cause =
+            |event: &Event| event.thread == thread && !matches!(event.operation.kind, OpKind::Exit);
+        (events.get(before..)?.iter().any(is_cause)).then_some((thread, before))
+    })
+}
+
 /// What the failure is about.
 pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
     let mut rows = Rows::new();
@@ -92,6 +110,14 @@ pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
         if there.last() != Some(&row) {
             there.push(row);
         }
+    }
+    for (thread, before) in locals_dropped(view) {
+        rows.entry(before).or_default().push(Unnumbered {
+            role: Role::Locals,
+            thread,
+            words: LOCALS.to_owned(),
+            stands: Stands::Unknown,
+        });
     }
     match view.end {
         End::DataRace(race) => of_race(&mut rows, view, names, race),

@@ -61,6 +61,11 @@ impl Driver {
         })
     }
 
+    /// A thread begins to drop its thread-local variables, which is no event.
+    pub(crate) fn note_locals_dropped(&mut self, thread: ThreadId) {
+        self.trace.note_locals_dropped(thread, self.position as u32);
+    }
+
     /// The execution and the objects as they were after so many events.
     #[cold]
     pub(crate) fn as_it_was(&self, events: usize) -> (Trace, Machine) {

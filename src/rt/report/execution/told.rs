@@ -58,6 +58,7 @@ impl Aside {
             Role::Gone => "gone",
             Role::Use => "use",
             Role::Fence => "fence",
+            Role::Locals => "locals",
         }
     }
 }
@@ -68,8 +69,9 @@ pub(super) fn asides(data: &mut Gathering<'_>, remarks: &Remarks) -> Vec<Aside> 
     let rows = rows
         .into_iter()
         .flat_map(|(after, rows)| rows.into_iter().map(move |row| (after, row)));
-    // Fences have a list of their own, with their orderings.
-    let rows = rows.filter(|(_, row)| row.role != Role::Fence);
+    // Fences have a list of their own, with their orderings, and the list of threads says where
+    // thread-local variables are dropped.
+    let rows = rows.filter(|(_, row)| !matches!(row.role, Role::Fence | Role::Locals));
     let told = rows.map(|(after, row)| Aside {
         role: Aside::role(row.role),
         thread: data.thread(row.thread),

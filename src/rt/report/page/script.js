@@ -39,6 +39,11 @@ const rows = [];
   for (const fence of data.fences) {
     add(fence.after, { fence, thread: fence.thread, words: "fence", place: fence.place });
   }
+  data.threads.forEach((it, thread) => {
+    if (it.locals_dropped === null) return;
+    const place = { file: "", line: 0, column: 0, text: null, instead: "" };
+    add(it.locals_dropped, { thread, words: "drop thread-locals", place });
+  });
   for (const it of data.unnumbered) {
     const place = it.place ?? { file: "", line: 0, column: 0, text: null, instead: it.at };
     add(it.after, { failed: it.role, thread: it.thread, words: it.words, place, switch: it.switch });
