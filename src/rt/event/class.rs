@@ -1,8 +1,8 @@
-//! In which ways can an event touch an object, and which of them do not commute?
+//! In which ways can an event access an object, and which of them do not commute?
 //!
 //! Each way is a [`Class`]; [`Class::conflicts`] is the table that `docs/DEPENDENCY.md` prints.
 
-/// How an event touches its object, as far as order matters.
+/// The way in which an event accesses its object, as far as it matters for the order of events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Class {
@@ -19,13 +19,14 @@ pub(crate) enum Class {
     WeakRetain,
     /// A release that the program can observe if it is the last one.
     Drop,
-    /// A release of a payload without drop glue: nobody sees which one is the last.
+    /// A release of a payload without drop glue: the program cannot observe which release is the
+    /// last.
     DropQuiet,
     CountRead,
     CountTake,
     /// A successful `Weak::upgrade` or `Arc::increment_strong_count`.
     Upgrade,
-    /// One that found nothing left.
+    /// A failed `Weak::upgrade`: no reference is left.
     TooLate,
     // Threads.
     Spawn,
@@ -46,44 +47,44 @@ pub(crate) enum Class {
     Enqueue,
     /// Wakes one waiter or more; the number of the notification is in the label.
     Notify,
-    /// A notification that nobody waited for.
+    /// A notification without a waiting thread.
     NotifyNone,
-    /// A notified thread goes on; the number of the notification is in the label.
+    /// A notified thread continues; the number of the notification is in the label.
     Awake,
-    /// A waiting thread goes on without having been notified.
+    /// A waiting thread continues without a notification.
     TimedOut,
     // Barriers.
-    /// An arrival; the label has the number of those that were missing before.
+    /// An arrival; the label has the number of arrivals that were missing before.
     Arrive,
     Leave,
     // One-time initialisations.
     OnceBegin,
     OnceEnd,
-    /// Found it done, or looked whether it is.
+    /// The thread has found the initialisation done, or has asked whether it is done.
     Peek,
-    /// Found it poisoned.
+    /// The thread has found the initialisation poisoned.
     OnceFailed,
     // Channels.
     /// A message was put into the queue; its number is in the label.
     Sent,
-    /// A message was put into the hands of a receiver that waits.
+    /// A message was handed to a receiver that waits.
     HandOver,
     SendFailed,
     /// A message was taken; its number is in the label.
     Received,
     RecvFailed,
     RecvWait,
-    /// A sender knows that its message was taken.
+    /// A sender has learnt that its message was taken.
     Taken,
     AddSender,
     DropSender,
     DropReceiver,
-    // Nothing shared.
+    // Operations on no shared object.
     Local,
     /// A wait for a change: reads every location of its set.
     Wait,
-    /// A wait that was let go because nothing else could run. It comes after everything that
-    /// happened before that moment; `happens_before.rs` sees to it.
+    /// A wait that was released because no other thread could run. It comes after all events that
+    /// happened before that moment; `happens_before.rs` adds that order.
     Released,
 }
 
@@ -139,7 +140,7 @@ pub(crate) const ALL: [Class; 47] = [
 ];
 
 const _: () = {
-    // A class is found by its number.
+    // The position of a class in the list is its number.
     let mut i = 0;
     while i < ALL.len() {
         assert!(ALL[i] as usize == i);
@@ -174,7 +175,7 @@ impl Classes {
         self.has(class as u32)
     }
 
-    /// Whether some class is in both.
+    /// Whether the two sets have a class in common.
     #[inline]
     pub(crate) const fn intersects(self, other: Classes) -> bool {
         self.0 & other.0 != 0
@@ -217,7 +218,7 @@ impl Class {
                 Retain, WeakRetain, Drop, DropQuiet, CountRead, CountTake, Upgrade, TooLate,
             ]),
             Upgrade => Classes::of(&[Drop, DropQuiet, CountRead, CountTake]),
-            // Once there is nothing left there never is again.
+            // A count that has reached zero stays zero.
             TooLate => Classes::of(&[Drop, DropQuiet, CountTake]),
             Exit => Classes::of(&[Exit, Join, Poll]),
             Join => Classes::of(&[Exit]),
@@ -264,18 +265,18 @@ impl Class {
             Taken => Classes::of(&[Received]),
             DropSender => Classes::of(&[RecvFailed]),
             DropReceiver => Classes::of(&[Sent, HandOver, SendFailed, Received]),
-            // A sender is only added by one that is there, so nobody can see the difference.
+            // Only an existing sender adds a sender, so no operation can observe the difference.
             AddSender => Classes::NONE,
-            // A spawn comes before the child's first event; that edge belongs to happens-before
-            // itself and not to an object, as does the one from a thread's last event to a join.
+            // A spawn comes before the child's first event. Happens-before itself has that edge,
+            // and not an object; the same holds for the edge from a thread's last event to a join.
             Spawn | Local | Wait | Released => Classes::NONE,
         }
     }
 
-    /// The classes that are kept apart in an object's access record (`happens_before.rs`): 0 for
-    /// the total ones, and a number of its own for each of the others that one object can meet. A
-    /// class is total if it conflicts with every class its object can meet, itself included, so
-    /// that an event of it cuts the object's history in two.
+    /// The part of an object's access record (`happens_before.rs`) that keeps events of this class:
+    /// 0 for the total classes, and a number of its own for each other class that one object can
+    /// have. A class is total if it conflicts with every class its object can have, itself
+    /// included, so that an event of it cuts the object's history in two.
     pub(crate) const fn slot(self) -> usize {
         match self {
             Class::Write
@@ -321,7 +322,7 @@ impl Class {
         }
     }
 
-    /// All slots in which events of this class can be: those that count have one more,
+    /// All slots that can hold events of this class. The counted classes have one more,
     /// [`LAST_SLOT`].
     pub(crate) const fn slots(self) -> u32 {
         let last = match self {
@@ -331,7 +332,8 @@ impl Class {
         1 << self.slot() | last
     }
 
-    /// Whether an event of this class takes something that others may then have to wait for.
+    /// Whether an event of this class takes a resource for which other threads may then have to
+    /// wait.
     pub(crate) const fn acquires(self) -> bool {
         matches!(
             self,
@@ -340,16 +342,16 @@ impl Class {
     }
 }
 
-/// The slot of the total ones.
+/// The slot of the total classes.
 pub(crate) const TOTAL_SLOT: usize = 0;
 
-/// The slot of a release or an arrival that is the last. The others are apart from it because of
-/// those there are as many as threads, and they are not behind each other. No such object has a
-/// class with this slot.
+/// The slot of a release or an arrival that is the last one. The other releases have a slot of
+/// their own, because there may be one per thread and they are not ordered among each other. No
+/// such object has another class with this slot.
 pub(crate) const LAST_SLOT: usize = 8;
 
 /// The slot of [`Class::Wait`].
 pub(crate) const WAIT_SLOT: usize = 11;
 
-/// How many [`Class::slot`]s there are.
+/// The number of [`Class::slot`]s.
 pub(crate) const SLOTS: usize = 12;

@@ -1,11 +1,11 @@
-//! What is a fence, which is no event?
+//! Why is a fence not an event?
 //!
-//! Values are sequentially consistent here, so a fence changes nothing but what its thread may tell
-//! and learn, for the detector of data races. It commutes with all that other threads do. As an
-//! event it would be a point at which threads switch, and a program that fences by state of its own
-//! (the collectors of epochs do, by counters in statics of std's) would be called not
-//! deterministic. So a fence happens together with what comes behind it in its thread, up to the
-//! next event.
+//! Values are sequentially consistent here. So a fence changes only what its thread may tell and
+//! learn, for the detector of data races, and it commutes with all operations of other threads. If
+//! it were an event, it would be a scheduling point, and a program that makes fences depending on
+//! state the model does not control (collectors of epochs do, by counters in statics of std's)
+//! would be reported as not deterministic. So a fence happens together with the actions behind it
+//! in its thread, up to the next event.
 
 use std::sync::atomic::Ordering;
 
@@ -16,21 +16,21 @@ use crate::rt::event::{Event, Site};
 #[derive(Clone, Debug)]
 pub(crate) struct Fence {
     pub(crate) thread: ThreadId,
-    /// How many events its thread had performed.
+    /// The number of events that its thread had performed.
     pub(crate) after: u32,
-    /// How many events of the execution came before it.
+    /// The number of events of the execution before it.
     pub(crate) before: u32,
     pub(crate) order: Ordering,
     pub(crate) site: Site,
     pub(crate) made: MadeSoFar,
 }
 
-/// How many blocks of each layout (size and alignment in bytes) a thread had allocated since its
-/// last event when it made a fence. A block is called after the event, so by its name alone it
-/// could have been made on either side of the fence.
+/// For each layout (size and alignment in bytes), the number of blocks that a thread had allocated
+/// between its last event and a fence. A block is named after the last event, so its name alone
+/// does not tell on which side of the fence it was made.
 pub(crate) type MadeSoFar = Vec<((usize, usize), u32)>;
 
-/// What has happened in an execution so far.
+/// The events and fences of an execution so far.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Past<'a> {
     pub(crate) events: &'a [Event],
@@ -38,7 +38,7 @@ pub(crate) struct Past<'a> {
     pub(crate) fences: &'a [Fence],
 }
 
-/// What moves the clocks of the detector of data races.
+/// An item that advances the clocks of the detector of data races.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Move<'a> {
     Event(usize, &'a Event),
@@ -46,8 +46,8 @@ pub(crate) enum Move<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// What has happened since there were so many events and fences, in order. Events come with
-    /// their positions.
+    /// The events and fences since the given numbers of them, in order. Events come with their
+    /// positions.
     pub(crate) fn moves_since(
         self,
         (events, fences): (usize, usize),
@@ -68,7 +68,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// All of it.
+    /// All events and fences, in order.
     pub(crate) fn moves(self) -> impl Iterator<Item = Move<'a>> {
         self.moves_since((0, 0))
     }

@@ -1,15 +1,16 @@
-//! How does a thing keep its name when the order of independent events changes?
+//! How does a thread or an object keep its name when the order of independent events changes?
 //!
-//! Executions are compared with each other all the time: a sleeping label, a branch of a wakeup
-//! tree and a recorded schedule all speak of threads and objects of *another* execution. So a name
-//! must be a function of what happened before the thing came to be, never of what merely happened
-//! earlier: a thread is "the n-th child of its creator", an object is a [`Place`]. A global counter
-//! would swap the names of two threads that spawn in either order; Nidhugg's repository has a
-//! program that shows the resulting false "non-determinism".
+//! The engine compares executions with each other all the time: a label in a sleep set, a branch of
+//! a wakeup tree and a recorded schedule all refer to threads and objects of *another* execution.
+//! So a name must be a function of the events that happen before the creation of the thread or
+//! object, never of events that merely came earlier: a thread is "the n-th child of its creator",
+//! an object is a [`Place`]. A global counter would swap the names of two threads that spawn in
+//! either order; Nidhugg's repository has a program that shows the resulting false
+//! "non-determinism".
 //!
-//! Names are interned for the length of one exploration, so everything below the shims handles
-//! 32-bit indices. An index says nothing by itself: which index a name gets depends on when it was
-//! first met, and no decision may depend on it except to keep an order that is already fixed.
+//! Names are interned for one exploration, so all code below the shims handles 32-bit indices. An
+//! index has no meaning by itself: it depends on the time at which the exploration first met the
+//! name. No decision may depend on an index except to keep an order that is already fixed.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,20 +22,20 @@ use crate::rt::event::mix::STEP;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::Roomy;
 
-/// Most tests have no more threads, and not many more objects. A list of either gets so much room
-/// at once: what grows from nothing is moved several times, which is a good part of a short
-/// exploration.
+/// The initial room of a list of threads or objects. Most tests have no more threads, and not many
+/// more objects. A list that grows from nothing is moved several times, which is a good part of a
+/// short exploration.
 pub(crate) const FEW: usize = 16;
 
-/// To how many blocks pointers have names of their own. That is what a reader can tell from each
-/// other, and more.
+/// The most blocks with names for their pointers. A reader cannot tell more blocks apart, and not
+/// even as many.
 const BLOCKS_MAX: usize = 64;
 
-/// What a list that goes by the indices of names has at this one; the list is longer then if it is
-/// too short.
+/// The entry of this index in a list by the indices of names. The list is extended if it is too
+/// short.
 #[inline]
 pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
-    // In two branches, so that each has one comparison.
+    // Each of the two branches has one comparison.
     if index < list.len() {
         return &mut list[index];
     }
@@ -42,14 +43,14 @@ pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T
     &mut list[index]
 }
 
-/// Makes a list that goes by the indices of names so long.
+/// Extends a list by the indices of names to this length.
 #[cold]
 #[inline(never)]
 pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, mut new: impl FnMut() -> T) {
     if list.capacity() == 0 {
         list.reserve(len.max(FEW));
     }
-    // Mostly it is one item more.
+    // Mostly the list grows by one item.
     while list.len() < len {
         list.put(new());
     }
@@ -79,7 +80,7 @@ impl fmt::Debug for ThreadId {
 pub(crate) struct ObjectId(pub(crate) u32);
 
 impl ObjectId {
-    /// Stands in the label of an event that touches no object.
+    /// The object in the label of an event that accesses no object.
     pub(crate) const NONE: ObjectId = ObjectId(u32::MAX);
 
     pub(crate) fn index(self) -> usize {
@@ -97,22 +98,22 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// Where an object lives, in words that are the same in every execution with the same history.
+/// The location of an object, in words that are the same in every execution with the same history.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
     pub(crate) region: Region,
-    /// How often the object at this place was replaced by another one without an event (a new
-    /// value written through `&mut`, a new variable in the same stack slot).
+    /// The number of times that another object has replaced the one at this place without an event
+    /// (a new value written through `&mut`, a new variable in the same stack slot).
     pub(crate) generation: u32,
 }
 
 /// The part of memory, or of the runtime, that holds an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Region {
-    /// On a thread's stack, at a distance in bytes from its top.
+    /// A thread's stack, at a distance in bytes from its top.
     Stack { thread: ThreadId, depth: usize },
-    /// In a heap block allocated inside the model: the n-th block of this layout that the thread
-    /// allocated since its `events`-th event, and a distance in bytes from the block's start.
+    /// A heap block allocated inside the model: the n-th block of this layout that the thread has
+    /// allocated since its `events`-th event, at a distance in bytes from the block's start.
     Heap {
         thread: ThreadId,
         events: u32,
@@ -121,9 +122,9 @@ pub(crate) enum Region {
         nth: u32,
         offset: usize,
     },
-    /// A static, or memory that is older than the model: its address.
+    /// A static, or other memory that is older than the model, by its address.
     External { address: usize },
-    /// Whether a thread has finished.
+    /// The object that says whether a thread has finished.
     Thread(ThreadId),
     /// A thread's park token.
     Token(ThreadId),
@@ -133,8 +134,8 @@ pub(crate) enum Region {
 }
 
 impl Region {
-    /// How many bytes behind this one the other place is, if both are in the same stack, block or
-    /// static.
+    /// The distance in bytes from this place to the other one behind it, if both are in the same
+    /// stack, block or static.
     pub(crate) fn distance(self, other: Region) -> Option<usize> {
         match (self, other) {
             (
@@ -156,7 +157,7 @@ impl Region {
         }
     }
 
-    /// The place at this offset in the same block; other places stay what they are.
+    /// The place at this offset in the same block. Places outside blocks stay as they are.
     fn at(mut self, at: usize) -> Region {
         if let Region::Heap { offset, .. } = &mut self {
             *offset = at;
@@ -165,7 +166,7 @@ impl Region {
     }
 }
 
-/// Where a block is in memory.
+/// The addresses of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     pub(crate) start: usize,
@@ -176,16 +177,16 @@ pub(crate) struct Extent {
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
     threads: Vec<ThreadName>,
-    /// The child that was asked for last.
+    /// The child of the last look-up.
     latest: usize,
     places: Vec<Place>,
-    /// But for those that stand for something of a thread.
+    /// The objects with names, except those that belong to a thread.
     objects: FxHashMap<Place, ObjectId>,
-    /// The names that the program gave to places, of so many bytes.
+    /// The names that the program gave to places, each with a size in bytes.
     labels: Vec<(Region, usize, String)>,
-    /// Blocks that pointers lead to.
+    /// The blocks that pointers lead to.
     blocks: Vec<Extent>,
-    /// How often [`Names::by_birth`] was asked.
+    /// The number of calls of [`Names::by_birth`].
     #[cfg(test)]
     pub(crate) compared: std::cell::Cell<usize>,
 }
@@ -194,11 +195,11 @@ pub(crate) struct Names {
 struct ThreadName {
     /// `None` for the main thread.
     creator: Option<(ThreadId, u32)>,
-    /// The child that was named last, and the child of the creator that was named before this one.
+    /// The last named child, and the creator's previous named child.
     youngest: Option<ThreadId>,
     older: Option<ThreadId>,
-    /// The object that stands for its end and the one for its park token, or [`ObjectId::NONE`] if
-    /// they have not been named.
+    /// The object for the end of the thread and the object for its park token, or
+    /// [`ObjectId::NONE`] if they have no names yet.
     objects: [ObjectId; 2],
 }
 
@@ -214,7 +215,7 @@ impl ThreadName {
 }
 
 impl Empty for Names {
-    /// Only the main thread has one.
+    /// Afterwards only the main thread has a name.
     fn empty(&mut self) {
         let Names {
             threads,
@@ -248,7 +249,7 @@ impl Names {
         names
     }
 
-    /// The program calls what begins at `region` and has `size` bytes by this name.
+    /// Records the name that the program gives to the `size` bytes at `region`.
     pub(crate) fn label(&mut self, region: Region, size: usize, name: &str) {
         let known = |it: &&mut (Region, usize, String)| (it.0, it.1) == (region, size);
         match self.labels.iter_mut().find(known) {
@@ -258,7 +259,7 @@ impl Names {
         }
     }
 
-    /// The name that the program gave to the smallest thing that this place is in.
+    /// The name that the program gave to the smallest named part of memory around this place.
     pub(crate) fn label_of(&self, place: Region) -> Option<&str> {
         let inside = self.labels.iter().filter(|(start, size, _)| {
             let distance = start.distance(place);
@@ -268,12 +269,12 @@ impl Names {
         smallest.map(|(_, _, name)| name.as_str())
     }
 
-    /// There is this block, to which a pointer leads.
+    /// Notes a block that a pointer leads to.
     pub(crate) fn note_block(&mut self, new: Extent) {
         if self.blocks.contains(&new) {
             return;
         }
-        // The memory of one that was freed may be this one's now.
+        // The new block may reuse the memory of a freed one.
         let ends_before = |one: &Extent, other: &Extent| one.start + one.block.size <= other.start;
         (self.blocks).retain(|known| ends_before(known, &new) || ends_before(&new, known));
         if self.blocks.len() < BLOCKS_MAX {
@@ -281,19 +282,19 @@ impl Names {
         }
     }
 
-    /// Where this block begins, as far as blocks are known.
+    /// The address at which this block begins, if the block is known.
     pub(crate) fn start_of(&self, block: Block) -> Option<usize> {
         let known = self.blocks.iter().find(|known| known.block == block);
         known.map(|known| known.start)
     }
 
-    /// The block that this address leads into, as far as blocks are known.
+    /// The block that this address leads into, if the block is known.
     pub(crate) fn block_around(&self, address: usize) -> Option<Extent> {
         let leads_into = |known: &&Extent| address.wrapping_sub(known.start) < known.block.size;
         self.blocks.iter().find(leads_into).copied()
     }
 
-    /// Another execution begins, in which the first thread is spawned first.
+    /// Begins another execution, in which the first thread is spawned first.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.latest = ThreadId::MAIN.index();
@@ -303,7 +304,7 @@ impl Names {
     /// The thread that `creator` spawned as its `nth` child, counted from 1.
     #[inline]
     pub(crate) fn child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
-        // Brothers are mostly spawned one after the other, in each execution.
+        // Siblings are mostly spawned one after the other, in each execution.
         let younger = self.latest + 1;
         if let Some(name) = self.threads.get(younger)
             && name.creator == Some((creator, nth))
@@ -330,7 +331,7 @@ impl Names {
         child
     }
 
-    /// The child if it has a name.
+    /// The child, if it has a name.
     fn known_child(&self, creator: ThreadId, nth: u32) -> Option<ThreadId> {
         let mut child = self.threads[creator.index()].youngest;
         while let Some(thread) = child {
@@ -359,19 +360,19 @@ impl Names {
         })
     }
 
-    /// The object that stands for the end of `thread`.
+    /// The object for the end of `thread`.
     #[inline]
     pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
         self.of_thread(thread, 0, Region::Thread)
     }
 
-    /// The object that stands for the park token of `thread`.
+    /// The object for the park token of `thread`.
     #[inline]
     pub(crate) fn token_object(&mut self, thread: ThreadId) -> ObjectId {
         self.of_thread(thread, 1, Region::Token)
     }
 
-    /// [`Names::token_object`] if it has a name.
+    /// [`Names::token_object`], if it has a name.
     #[inline]
     pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
         let [_, token] = self.threads.get(thread.index())?.objects;
@@ -407,47 +408,47 @@ impl Names {
         self.places[object.index()]
     }
 
-    /// How many objects have been named so far.
+    /// The number of named objects so far.
     pub(crate) fn object_count(&self) -> usize {
         self.places.len()
     }
 
-    /// How many threads have been named so far.
+    /// The number of named threads so far.
     pub(crate) fn thread_count(&self) -> usize {
         self.threads.len()
     }
 
-    /// The creator of `thread` and which child of it `thread` is, counted from 1.
+    /// The creator of `thread`, and the number of `thread` among its children, counted from 1.
     pub(crate) fn creator(&self, thread: ThreadId) -> Option<(ThreadId, u32)> {
         self.threads[thread.index()].creator
     }
 
-    /// A number that `thread` has in every process, whatever was spawned first: a mixture of its
-    /// path of births.
+    /// A number of `thread` that is the same in every process, in whatever order threads were
+    /// spawned: a mix of its path of births.
     pub(crate) fn order(&self, thread: ThreadId) -> u64 {
         let (creator, nth) = match self.creator(thread) {
             None => return 0,
             Some((creator, nth)) => (self.order(creator), nth as u64),
         };
-        // Brothers come in the order of their births; the step spreads the families.
+        // The numbers of siblings follow the order of their births; the step spreads the families.
         creator.wrapping_mul(STEP).wrapping_add(nth)
     }
 
-    /// Which of two threads comes first in the order of [`Names::births`].
+    /// The order of two threads by [`Names::births`].
     pub(crate) fn by_birth(&self, one: ThreadId, other: ThreadId) -> Ordering {
         #[cfg(test)]
         self.compared.set(self.compared.get() + 1);
         match (self.creator(one), self.creator(other)) {
-            // Mostly they are brothers.
+            // Mostly the two are siblings.
             (Some((mother, nth)), Some((theirs, other))) if mother == theirs => nth.cmp(&other),
             _ => self.births(one).cmp(&self.births(other)),
         }
     }
 
-    /// Moves threads to a list that is in the reverse order of [`Names::births`], where there is
-    /// room for them.
+    /// Moves the threads of `new` into `list`, which is in the reverse order of [`Names::births`]
+    /// and has room for them.
     pub(crate) fn add_by_birth(&self, list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) {
-        // Mostly they are brothers, which come in the order of their births.
+        // Mostly the threads are siblings, in the order of their births.
         new.sort_unstable_by(|&one, &other| self.by_birth(other, one));
         if list.is_empty() {
             std::mem::swap(list, new);
@@ -456,7 +457,7 @@ impl Names {
         for thread in new.drain(..) {
             let is_behind = |&other: &ThreadId| self.by_birth(other, thread).is_gt();
             let at = match list.last() {
-                // It is a child of the one that was taken last.
+                // The thread is a child of the one that was moved last.
                 Some(last) if is_behind(last) => list.len(),
                 _ => list.partition_point(is_behind),
             };
@@ -464,8 +465,8 @@ impl Names {
         }
     }
 
-    /// [`Names::path`] as numbers. In their order each thread comes before its children, and these
-    /// in the order of their births.
+    /// [`Names::path`] as numbers. In their order each thread comes before its children, and the
+    /// children are in the order of their births.
     pub(crate) fn births(&self, thread: ThreadId) -> Vec<u32> {
         let line = successors(self.creator(thread), |&(creator, _)| self.creator(creator));
         let mut births: Vec<u32> = line.map(|(_, nth)| nth).collect();
@@ -495,21 +496,21 @@ impl Names {
     }
 }
 
-/// A heap block, by what is the same in each execution with the same history.
+/// A heap block, by properties that are the same in each execution with the same history.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Block {
-    /// Who allocated it, after how many events.
+    /// The allocating thread, and the number of its events before the allocation.
     pub(crate) thread: ThreadId,
     pub(crate) events: u32,
     /// In bytes.
     pub(crate) size: usize,
     pub(crate) align: usize,
-    /// Which block of this layout it is since that event.
+    /// The number of the block among the blocks of this layout since that event.
     pub(crate) nth: u32,
 }
 
 impl Block {
-    /// The block that this is a part of.
+    /// The block that contains this region.
     pub(crate) fn around(region: &Region) -> Option<Block> {
         match *region {
             Region::Heap {
@@ -564,8 +565,8 @@ mod tests {
         assert_eq!(all, [ThreadId::MAIN, a, under_a, second, b, under_b, c]);
     }
 
-    /// Those of a scope are put into their order before one is joined, and so are those that it has
-    /// spawned meanwhile.
+    /// The threads of a scope are sorted before one of them is joined, and so are the threads that
+    /// it has spawned meanwhile.
     #[test]
     fn threads_that_are_added_come_in_the_reverse_order_of_births() {
         let mut names = Names::new();

@@ -1,8 +1,8 @@
-//! What is an event called when traces are compared?
+//! By what name are events compared between traces?
 //!
-//! A [`Label`]: its object, its class, and a number that some classes have. [`classify`] maps an
-//! operation and its actual outcome to the class: a failed compare-exchange is a read, a successful
-//! `try_lock` is a lock. It is exhaustive, without a catch-all arm.
+//! By a [`Label`]: the event's object, its class, and a number that some classes have. [`classify`]
+//! maps an operation and its actual outcome to the class: a failed compare-exchange is a read, a
+//! successful `try_lock` is a lock. It is exhaustive, without a catch-all arm.
 
 use std::fmt;
 
@@ -11,38 +11,38 @@ use crate::rt::event::id::ObjectId;
 use crate::rt::event::notification::notification;
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// What an object is like, as far as the classes of its events depend on it.
+/// The nature of an object, as far as the classes of its events depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Nature {
     Plain,
-    /// A count whose last release the program can observe.
+    /// A count with a last release that the program can observe.
     Observed,
-    /// A channel with room for so many messages; 255 stands for more.
+    /// A channel with this capacity in messages; 255 stands for more.
     Bounded(u8),
-    /// A channel without any room.
+    /// A channel with capacity 0.
     Rendezvous,
 }
 
-/// What an event is called. It is one word, because it is written with each step and compared soon
-/// after: a processor waits where it reads at once what it has just written in pieces.
+/// The name of an event in its trace. It is one word, because each step writes it and reads it soon
+/// after: a processor stalls on a read of memory that it has just written in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Label(u64);
 
 impl Label {
-    /// The label of an event of a class that has no number.
+    /// The label of an event of a class without a number.
     #[inline]
     pub(crate) const fn of(object: ObjectId, class: Class) -> Label {
         Label(object.0 as u64 | (class as u64) << 32)
     }
 
-    /// The same with a room and a count.
+    /// The label of an event with a room and a count.
     #[inline]
     pub(crate) const fn numbered(self, room: u8, count: u16) -> Label {
         let without = self.0 & 0xff_ffff_ffff;
         Label(without | (room as u64) << 40 | (count as u64) << 48)
     }
 
-    /// For [`Class::Wait`] the number of its read set.
+    /// The label of a [`Class::Wait`], with the number of its read set.
     #[inline]
     pub(crate) const fn object(self) -> ObjectId {
         ObjectId(self.0 as u32)
@@ -53,7 +53,7 @@ impl Label {
         BY_NUMBER[self.number() as usize]
     }
 
-    /// The set of its class.
+    /// The set that contains only its class.
     #[inline]
     pub(crate) const fn classes(self) -> Classes {
         Classes::numbered(self.number())
@@ -70,41 +70,41 @@ impl Label {
         self.number() == Class::Wait as u32
     }
 
-    /// For a message that was sent into a bounded channel its room, up to 255; for an
-    /// [`Class::Arrive`] and a [`Class::Leave`] the number of the group, as far as it fits;
-    /// otherwise 0.
+    /// For a message sent into a bounded channel, the capacity, up to 255. For a [`Class::Arrive`]
+    /// and a [`Class::Leave`], the number of the group, as far as it fits. Otherwise 0.
     #[inline]
     pub(crate) const fn room(self) -> u8 {
         (self.0 >> 40) as u8
     }
 
-    /// For a [`Class::Drop`] how many references there were before it, and for an [`Class::Arrive`]
-    /// how many were missing; for a notification and the wake-ups it causes its number; for what is
-    /// done to a message its number. Large numbers are cut in a way that makes two events dependent
-    /// rather than independent.
+    /// For a [`Class::Drop`], the number of references before it. For a [`Class::Arrive`], the
+    /// number of missing arrivals. For a notification and the wake-ups it causes, the number of the
+    /// notification. For an operation on a message, the number of the message. Large numbers are
+    /// cut in a way that makes two events dependent rather than independent.
     #[inline]
     pub(crate) const fn count(self) -> u16 {
         (self.0 >> 48) as u16
     }
 
-    /// Whether this is an access to one object, by which it may be ordered with others.
+    /// Whether this is an access to one object, which may order the event with others.
     #[inline]
     pub(crate) fn touches_one(self) -> bool {
         !APART.has(self.number())
     }
 
-    /// Whether this access to an atomic writes it; `None` if it is none. Nothing else has these
-    /// classes.
+    /// Whether this access to an atomic writes it; `None` for every other event. No other object
+    /// has these classes.
     #[inline]
     pub(crate) fn writes_atomic(self) -> Option<bool> {
         const WRITE: u32 = Class::Write as u32;
-        // The only class before it is that of a read, so this takes one comparison.
+        // The class of a read is the only class before that of a write, so one comparison is
+        // enough.
         const { assert!(Class::Read as u32 == 0 && WRITE == 1) };
         let number = self.number();
         (number <= WRITE).then_some(number == WRITE)
     }
 
-    /// The label of an operation that ended like this on an object of this nature.
+    /// The label of an operation with this outcome, on an object of this nature.
     #[inline(always)]
     pub(crate) fn new(object: ObjectId, kind: &OpKind, outcome: Outcome, nature: Nature) -> Label {
         let class = classify(kind, outcome, nature);
@@ -130,8 +130,8 @@ impl Label {
         Label::of(object, class).numbered(room, count)
     }
 
-    /// The part of the label that belongs to the trace: not how many others a release or an arrival
-    /// found, only "was it the last".
+    /// The part of the label that belongs to the trace. Of the count before a release or an arrival
+    /// only one bit belongs to it: whether the event was the last one.
     #[inline]
     pub(crate) fn canonical(self) -> Label {
         match self.class() {
@@ -146,21 +146,21 @@ impl Label {
         MESSAGES.has(self.number())
     }
 
-    /// Whether the label has a count in it: how the event is ordered hangs on how many there were
-    /// before.
+    /// Whether the label has a count: the order of the event then depends on the number of such
+    /// events before it.
     #[inline]
     pub(crate) fn has_count(self) -> bool {
         COUNTED.has(self.number())
     }
 
-    /// Whether the event changes the count that others of its object find, and commutes with some
-    /// of them.
+    /// Whether the event changes the count that other events of its object find, and commutes with
+    /// some of them.
     #[inline]
     pub(crate) fn changes_count(self) -> bool {
         self.has_count() || self.class() == Class::Retain
     }
 
-    /// The label of the same event where one of class `before`, with which it commutes, was
+    /// The label that the event has if an event of class `before`, with which it commutes, is
     /// executed before it.
     pub(crate) fn after(self, before: Class) -> Label {
         let count = match before {
@@ -184,7 +184,7 @@ impl fmt::Debug for Label {
     }
 }
 
-/// The class of an operation that ended like this on an object of this nature.
+/// The class of an operation with this outcome, on an object of this nature.
 #[inline(always)]
 pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class {
     let ok = outcome.succeeded();
@@ -231,7 +231,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Arrive => Class::Arrive,
         OpKind::Leave { .. } => Class::Leave,
         OpKind::CallOnce { .. } if ok => Class::OnceBegin,
-        // 3 is poisoned (`object/once.rs`).
+        // The value 3 means poisoned (`object/once.rs`).
         OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } if outcome.value() == Some(3) => {
             Class::OnceFailed
         }
@@ -259,7 +259,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
     }
 }
 
-/// [`ALL`] with room for every number that a label has bits for.
+/// [`ALL`], extended to every number that fits into the bits of a label.
 static BY_NUMBER: [Class; 64] = {
     let mut table = [Class::Local; 64];
     let mut i = 0;
@@ -273,8 +273,8 @@ static BY_NUMBER: [Class; 64] = {
 /// The classes of events that put a message into a channel or take one out.
 const MESSAGES: Classes = Classes::of(&[Class::Sent, Class::HandOver, Class::Received]);
 
-/// The classes of events that touch no object, or several. What a join comes after is known without
-/// its object.
+/// The classes of events that access no object, or several objects. The predecessor of a join is
+/// known without its object.
 const APART: Classes = Classes::of(&[
     Class::Local,
     Class::Spawn,
@@ -283,5 +283,5 @@ const APART: Classes = Classes::of(&[
     Class::Released,
 ]);
 
-/// The classes whose labels have a count that depends on what happened to the object before.
+/// The classes with a count in the label that depends on the earlier events of the object.
 pub(crate) const COUNTED: Classes = Classes::of(&[Class::Drop, Class::Arrive]);

@@ -1,11 +1,10 @@
-//! How do a few words become one that tells nothing of them?
+//! How are a few words mixed into one that reveals nothing of them?
 //!
 //! By the finalizer of SplitMix64 (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number
-//! Generators*, OOPSLA 2014): each bit of the word changes about half of the bits of what it
-//! becomes, and no two words become the same.
+//! Generators*, OOPSLA 2014): each bit of the input changes about half of the bits of the output,
+//! and different inputs have different outputs.
 
-/// What 2^64 comes to divided by the golden ratio: adding it again and again comes by all words,
-/// spread evenly.
+/// 2^64 divided by the golden ratio. Its multiples reach all words, spread evenly.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The word, mixed.

@@ -3,10 +3,10 @@
 //! A [`Trace`] holds the events of one execution in the order in which they happened. Two
 //! executions are the *same* Mazurkiewicz trace if they have the same events and the same
 //! happens-before between them ([`happens_before`](crate::rt::relation::happens_before),
-//! [`key`](crate::rt::relation::key)); what order independent events came in does not matter.
+//! [`key`](crate::rt::relation::key)); the order of independent events does not matter.
 //!
-//! The trace outlives its execution: the next one keeps the prefix up to the point where it
-//! branches off, with clocks and all, and replaces the rest.
+//! The trace outlives its execution: the next execution keeps the common prefix with its clocks,
+//! and replaces the rest.
 
 pub(crate) mod class;
 pub(crate) mod fence;
@@ -33,29 +33,29 @@ use crate::rt::event::turns::Turns;
 use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::rare::Roomy;
 
-/// Stands where a position is absent.
+/// Stands for an absent position.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// An operation that has happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) thread: ThreadId,
-    /// Which event of its thread this is, counted from 0.
+    /// The index of the event among the events of its thread, counted from 0.
     pub(crate) index: u32,
     pub(crate) operation: Operation,
     pub(crate) outcome: Outcome,
     pub(crate) label: Label,
-    /// How many outcomes the operation could have had.
+    /// The number of outcomes that the operation could have had.
     pub(crate) alternatives: u32,
-    /// Which of them it had.
+    /// The number of the actual outcome among them.
     pub(crate) alternative: u32,
-    /// The object's state before, if it fits ([`crate::rt::object::State::pack`]).
+    /// The object's state before the event, if it fits ([`crate::rt::object::State::pack`]).
     pub(crate) before: Option<u64>,
     pub(crate) site: Site,
 }
 
 impl Event {
-    /// The choice that made this event happen.
+    /// The step that makes this event happen.
     pub(crate) fn step(&self) -> Step {
         Step {
             thread: self.thread,
@@ -63,8 +63,8 @@ impl Event {
         }
     }
 
-    /// Replaces what a replay may see differently without being another event: the operands and
-    /// values, which can be addresses.
+    /// Replaces the operands and values, which may be addresses. They may differ on replay, and the
+    /// event is still the same.
     #[inline]
     pub(crate) fn refresh(&mut self, operation: &Operation, outcome: Outcome, before: Option<u64>) {
         self.operation = *operation;
@@ -77,38 +77,39 @@ impl Event {
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     events: Vec<Event>,
-    /// Whose they are.
+    /// The threads of the events.
     turns: Turns,
-    /// For each thread the positions of its events, as far as they have places. There are more if a
-    /// trace before had more threads.
+    /// For each thread the positions of its events, as far as they are placed. The list is longer
+    /// than the number of threads if an earlier trace had more threads.
     positions: Vec<Vec<u32>>,
-    /// How many events have their places.
+    /// The number of placed events.
     placed: usize,
-    /// The positions of the events that have something to be reversed besides their races.
+    /// The positions of the events that have an alternative to reverse besides their races.
     notable: Vec<u32>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
     spawned: Vec<u32>,
-    /// The threads in the order in which their code began, and before which event that was.
+    /// The threads in the order in which their code began, each with the position of the next
+    /// event.
     begun: Vec<(u32, ThreadId)>,
-    /// The fences of the execution that runs or ran last, in order. Each execution makes its own.
+    /// The fences of the current or last execution, in order. Each execution makes its own.
     fences: Vec<Fence>,
     /// The threads that have begun to drop their thread-local variables, each with the number of
     /// events of the execution before that, in order.
     locals_dropped: Vec<(ThreadId, u32)>,
 }
 
-/// So many fences of a thread between two of its events are noted. A loop that makes nothing but
-/// fences never ends, and its fences would fill the memory.
+/// The most fences that are noted between two events of a thread. A loop that makes only fences
+/// never ends, and its fences would fill the memory.
 const FENCES_MAX: usize = 1 << 16;
 
-/// For how many events there is room at first, in all and of each thread: most executions of a test
-/// are as short, and what grows from nothing is moved several times.
+/// The initial room, in events, of the trace and of each thread. Most executions of a test are that
+/// short, and a vector that grows from nothing is moved several times.
 const ROOM: (usize, usize) = (64, 16);
 
-/// An execution of so many events is a long one.
+/// An execution with this many events counts as long.
 const SOME: usize = 256;
 
-/// A long execution gets room for so many.
+/// The room, in events, that a long execution gets.
 const MANY: usize = 65_536;
 
 impl Empty for Trace {
@@ -165,8 +166,8 @@ impl Trace {
         &self.fences
     }
 
-    /// Notes a fence. `None` if its thread has made [`FENCES_MAX`] since its last event, and no
-    /// more are noted.
+    /// Notes a fence. `None` if its thread has made [`FENCES_MAX`] fences since its last event,
+    /// because then the trace notes no more.
     pub(crate) fn note_fence(&mut self, fence: Fence) -> Option<&Fence> {
         let first = self.fences.len().checked_sub(FENCES_MAX);
         let first = first.map(|at| (self.fences[at].thread, self.fences[at].before));
@@ -195,12 +196,13 @@ impl Trace {
         self.fences.clear();
     }
 
-    /// How many threads there are names for.
+    /// The number of threads that have names.
     pub(crate) fn threads(&self) -> usize {
         self.spawned.len()
     }
 
-    /// The positions of the events that had several outcomes, or may have had to wait for others.
+    /// The positions of the events that had several outcomes, or may have had to wait for other
+    /// events.
     pub(crate) fn notable(&self) -> &[u32] {
         &self.notable
     }
@@ -211,12 +213,12 @@ impl Trace {
         &self.events[position as usize]
     }
 
-    /// The positions of the thread's events, in order. All must have their places
+    /// The positions of the thread's events, in order. All events must be placed
     /// ([`Trace::place`]).
     #[inline]
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
         debug_assert_eq!(self.placed, self.events.len());
-        // This takes one comparison, and `get` with a default three.
+        // This takes one comparison; `get` with a default takes three.
         match thread.index() < self.positions.len() {
             true => &self.positions[thread.index()],
             false => &[],
@@ -250,14 +252,14 @@ impl Trace {
         positions[..end].last().copied()
     }
 
-    /// The position of the event that comes directly before the thread's next one: its own last
-    /// one, or the spawn. `None` for the first event of the main thread.
+    /// The position of the event that directly precedes the thread's next event: the thread's last
+    /// event, or its spawn. `None` for the first event of the main thread.
     pub(crate) fn predecessor_of_next(&self, thread: ThreadId) -> Option<u32> {
         self.last_of(thread).or_else(|| self.spawn_of(thread))
     }
 
-    /// The position of the event that comes directly before the one at `position` in its thread, or
-    /// of the spawn for a thread's first event.
+    /// The position of the event that directly precedes the one at `position` in its thread: the
+    /// previous event of the thread, or its spawn.
     #[inline]
     pub(crate) fn predecessor(&self, position: u32) -> Option<u32> {
         self.predecessor_of(self.at(position))
@@ -280,8 +282,8 @@ impl Trace {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Appends an event to those that all have their places, and gives it its own. Its `index` is
-    /// filled in, too.
+    /// Appends an event to a trace in which all events are placed, fills in its `index`, and places
+    /// it.
     pub(crate) fn push(&mut self, event: Event) {
         debug_assert_eq!(self.placed, self.events.len());
         let thread = event.thread.index();
@@ -295,7 +297,7 @@ impl Trace {
         self.placed += 1;
     }
 
-    /// Appends an event, which gets its place later ([`Trace::place`]).
+    /// Appends an event, which is placed later ([`Trace::place`]).
     #[inline(always)]
     pub(crate) fn append(&mut self, event: Event) {
         let position = self.events.len() as u32;
@@ -315,9 +317,9 @@ impl Trace {
         self.events.put(event);
     }
 
-    /// [`Trace::append`] for an event that is no spawn, and of the thread whose turn it is, if no
-    /// memory has to be asked for. Otherwise, and if the event had several outcomes, nothing was
-    /// done, and this is false.
+    /// [`Trace::append`] for an event that is no spawn and continues the turn of its thread, if
+    /// there is room for it. Returns false without a change if there is no room, or if the event
+    /// had several outcomes.
     #[inline(always)]
     pub(crate) fn append_in_place(&mut self, event: Event) -> bool {
         let is_notable = is_notable(&event);
@@ -336,8 +338,8 @@ impl Trace {
         true
     }
 
-    /// Gives each event its place among those of its thread. While an execution runs nobody asks
-    /// for that.
+    /// Places each event among those of its thread. While an execution runs, no caller needs the
+    /// places.
     #[inline]
     pub(crate) fn place(&mut self) {
         if self.placed < self.events.len() {
@@ -357,27 +359,29 @@ impl Trace {
         self.placed = length;
     }
 
-    /// The thread's code begins, before the next event.
+    /// Notes that the thread's code begins, before the next event.
     #[inline]
     pub(crate) fn note_begin(&mut self, position: usize, thread: ThreadId) {
         self.begun.put((position as u32, thread));
-        // Mostly the next step is its own.
+        // Mostly the next event is the thread's own.
         debug_assert_eq!(position, self.events.len());
         self.turns.note(thread, position as u32);
     }
 
-    /// The n-th thread whose code has begun, and before which event that was.
+    /// The n-th thread in the order in which their code began, with the position of the next event.
     #[inline]
     pub(crate) fn begun(&self, n: usize) -> Option<(usize, ThreadId)> {
         let &(position, thread) = self.begun.get(n)?;
         Some((position as usize, thread))
     }
 
-    /// The threads whose code has begun before their first steps came, and before which events.
+    /// The threads with code that began earlier than their first events, with the positions of the
+    /// next events.
     pub(crate) fn begun_early(&self) -> impl Iterator<Item = (usize, ThreadId)> {
         let behind = self.begun.iter().skip(1).map(|&(position, _)| position);
         let behind = behind.chain([NOWHERE]);
-        // Who begins last there and makes the next step begins with it.
+        // The thread that begins last at a position and makes the event there begins with that
+        // event.
         let early = self
             .begun
             .iter()
@@ -389,7 +393,7 @@ impl Trace {
         early.map(|(&(at, thread), _)| (at as usize, thread))
     }
 
-    /// The threads whose code has begun behind the first `length` events, and before another one.
+    /// The threads with code that began behind the first `length` events and before another event.
     pub(crate) fn begun_behind(&self, length: usize) -> impl Iterator<Item = ThreadId> {
         let there = self.begun.iter();
         let there = there.filter(move |&&(at, _)| at as usize == length);
@@ -401,14 +405,14 @@ impl Trace {
         self.begun.iter().any(|&(_, begun)| begun == thread)
     }
 
-    /// For how many events there is room, those that there are included.
+    /// The number of events that the trace has room for, the existing ones included.
     pub(crate) fn room(&self) -> usize {
         self.events.capacity()
     }
 
-    /// Makes room for more events, for a long execution at once for all that it is likely to have:
-    /// to move them takes longer than all else that is done with some of them, and memory that
-    /// nobody has touched costs nothing.
+    /// Makes room for more events; for a long execution at once for all events it is likely to
+    /// have. A move of the events takes longer than all other work on some of them, and untouched
+    /// memory costs nothing.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -421,13 +425,13 @@ impl Trace {
         self.events.reserve_exact(more);
     }
 
-    /// The event at `position`, which happens again.
+    /// The event at `position`, for an execution that makes it again.
     #[inline]
     pub(crate) fn again(&mut self, position: usize) -> &mut Event {
         &mut self.events[position]
     }
 
-    /// Drops every event from `length` on, and what began behind the others.
+    /// Drops every event from `length` on, and the beginnings of threads from there on.
     pub(crate) fn truncate(&mut self, length: usize) {
         while (self
             .begun
@@ -437,7 +441,8 @@ impl Trace {
         self.drop_events(length);
     }
 
-    /// Drops every event from `length` on, and all threads but the first `begun` that have begun.
+    /// Drops every event from `length` on, the beginnings of threads behind there, and all
+    /// beginnings but the first `begun`.
     pub(crate) fn cut(&mut self, length: usize, begun: usize) {
         self.begun.truncate(begun);
         while (self
@@ -460,7 +465,8 @@ impl Trace {
             let positions: &mut Vec<u32> = &mut self.positions[thread.index()];
             positions.truncate(positions.len() - count);
         });
-        // One by one: there are few threads, and a loop over all is made into one for many.
+        // One by one: there are few threads, and the compiler turns a loop over all entries into
+        // vector code for many.
         let mut spawned = self.spawned.iter_mut();
         while let Some(gone) = spawned.find(|position| **position >= kept) {
             *gone = NOWHERE;
@@ -481,13 +487,13 @@ fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usiz
     lengthen(spawned, thread + 1, || NOWHERE);
 }
 
-/// Whether the event has something to be reversed besides its races.
+/// Whether the event has an alternative to reverse besides its races.
 #[inline(always)]
 fn is_notable(event: &Event) -> bool {
     event.alternatives > 1 || event.operation.kind.may_have_waited()
 }
 
-/// Whether another item can be appended without asking for memory.
+/// Whether another item can be appended without an allocation.
 #[inline(always)]
 fn has_room<T>(items: &Vec<T>) -> bool {
     items.len() < items.capacity()

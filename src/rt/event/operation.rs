@@ -1,7 +1,7 @@
-//! What can a thread be about to do, and what can come of it?
+//! Which operations can a thread announce, and which outcomes can they have?
 //!
-//! An [`Operation`] is announced before it happens; with its [`Outcome`] it becomes an event. Both
-//! are closed enums without a catch-all arm anywhere, so that a new operation does not compile
+//! A thread announces an [`Operation`] before it happens; with its [`Outcome`] it becomes an event.
+//! Both are closed enums without a catch-all arm anywhere, so that a new operation does not compile
 //! until its meaning (`rt/object`) and its row in the relation (`dependency.rs`) are decided.
 
 mod atomic;
@@ -13,13 +13,13 @@ pub(crate) use crate::rt::event::operation::atomic::{
     ADDRESS_BITS, ADDRESS_MIN, AtomicType, Rmw, TASK_AWAITED, TASK_DONE, address_in,
 };
 
-/// What an object is, which decides the operations it takes.
+/// The kind of an object, which decides the operations on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ObjectKind {
     Atomic(AtomicType),
     Mutex,
-    /// A reference count. `observed` says whether the last release can be seen by the program: the
-    /// payload has drop glue.
+    /// A reference count. `observed` says whether the program can see the last release: the payload
+    /// has drop glue.
     Count {
         observed: bool,
     },
@@ -34,36 +34,36 @@ pub(crate) enum ObjectKind {
     Channel,
 }
 
-/// What a thread is about to do.
+/// An operation that a thread announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
-    /// The object it does it to; [`ObjectId::NONE`] for an operation on nothing shared.
+    /// The object of the operation; [`ObjectId::NONE`] if it accesses no shared object.
     pub(crate) object: ObjectId,
     pub(crate) kind: OpKind,
 }
 
-/// What is chosen.
+/// The question that a choice answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Choice {
     /// A value that the test asks for.
     Value,
-    /// Whether the wait that begins then ends for no reason (1), or only for one.
+    /// Whether the wait that begins then ends spuriously (1), or only for a reason.
     MayWakeUp,
-    /// Whether the timed wait that has just ended without a notification did so for no reason (1),
-    /// or because its time is over.
+    /// Whether the timed wait that has just ended without a notification ended spuriously (1), or
+    /// by its timeout.
     HasWokenUp,
 }
 
-/// Why a thread goes no further in an execution.
+/// The reason why a thread stops in an execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     /// `assume(false)`.
     Assumed,
-    /// It has made more rounds than the bound says.
+    /// The thread has made more rounds than the bound allows.
     Rounds,
-    /// It has looked in vain, and what it does then is to look again. What it has looked at is
-    /// written as in [`OpKind::Wait`]; `changed` says whether some of it has changed while it
-    /// looked.
+    /// The thread has looked in vain, and its next action is to look again. `set` and `seen` are
+    /// the locations and the values, encoded as in [`OpKind::Wait`]; `changed` says whether a
+    /// location has changed during the round.
     InVain { set: u32, seen: u32, changed: bool },
 }
 
@@ -88,15 +88,14 @@ pub(crate) enum OpKind {
         failure: Ordering,
         expected: u64,
         new: u64,
-        /// Whether the failure that `compare_exchange_weak` may report for no reason is explored
-        /// as an alternative.
+        /// Whether the spurious failure of `compare_exchange_weak` is explored as an alternative.
         spurious: bool,
     },
 
-    // Mutexes. A lock is also what a thread does that wakes from a condition variable.
+    // Mutexes. A thread that wakes from a condition variable makes a lock, too.
     Lock,
     TryLock,
-    /// `changed` says whether the data may have been changed meanwhile.
+    /// `changed` says whether the data may have been changed under the lock.
     Unlock {
         changed: bool,
     },
@@ -110,27 +109,28 @@ pub(crate) enum OpKind {
     },
     RetainWeak,
     ReleaseWeak,
-    /// Makes the first reference to what only weak ones led to (`Arc::new_cyclic`).
+    /// Makes the first strong reference to a value that only weak references led to
+    /// (`Arc::new_cyclic`).
     FirstReference,
-    /// Reads both counts without changing them. If it is for being `unique` (`get_mut`), one
-    /// reference means that the others are gone for good; a mere number (`strong_count`) promises
+    /// Reads both counts without changing them. With `unique` (`get_mut`), a count of one means
+    /// that the other references are gone for good; a mere number (`strong_count`) promises
     /// nothing.
     ReadCount {
         unique: bool,
     },
-    /// Takes the last reference if there is only one (`try_unwrap`).
+    /// Takes the last reference if it is the only one (`try_unwrap`).
     TakeUnique,
-    /// Adds a reference unless there is none left (`Weak::upgrade`).
+    /// Adds a reference unless the count is zero (`Weak::upgrade`).
     Upgrade,
-    /// Adds a reference for who has a pointer and not a reference (`Arc::increment_strong_count`),
-    /// so that nothing keeps the last one from being dropped before.
+    /// Adds a reference for a caller with a pointer and no reference
+    /// (`Arc::increment_strong_count`), so that the last reference may be dropped before.
     RetainRaw,
 
-    // Threads. The object of the first four is the thread's own one.
+    // Threads. The object of the first four operations is the thread's own object.
     Spawn {
         child: ThreadId,
     },
-    /// The end of a thread, where that is an event
+    /// The end of a thread, in models where that is an event
     /// ([`Limits::ends_are_events`](crate::rt::object::machine::Limits)).
     Exit,
     Join {
@@ -138,12 +138,12 @@ pub(crate) enum OpKind {
     },
     IsFinished,
     Park,
-    /// `park_timeout`: takes the token if it is there, and otherwise times out. Both are explored
-    /// because the unpark may come before or after.
+    /// `park_timeout`: takes the token if it is there, and otherwise times out. Both outcomes are
+    /// explored, because the unpark may come before or after.
     ParkTimeout,
-    /// A wait for a token or at a condition variable ends for no reason. It leaves the object
-    /// alone, so it commutes with everything: if it only did so where nothing else had ended the
-    /// wait, that would be two orders of one trace.
+    /// A wait for a token or at a condition variable ends spuriously. The operation does not access
+    /// the object, so it commutes with all operations: if it were possible only while no other
+    /// operation has ended the wait, one trace would have two orders.
     EndForNoReason,
     Unpark,
 
@@ -159,31 +159,32 @@ pub(crate) enum OpKind {
     /// Makes a write lock a read lock.
     Downgrade,
 
-    // Condition variables. A wait is four events: to enter the set of waiters, to unlock the mutex,
-    // to be awake again, and to lock the mutex.
-    /// Enters the set of waiters. `order` is a number that the thread has in every process, by
-    /// which the set is sorted.
+    // Condition variables. A wait is four events: the thread enters the set of waiters, unlocks the
+    // mutex, wakes up, and locks the mutex.
+    /// Enters the set of waiters. The set is sorted by `order`, a number of the thread that is the
+    /// same in every process.
     Enqueue {
         order: u64,
     },
-    /// Leaves off waiting once notified. If `timed`, the wait may also end without a notification.
+    /// Leaves the set of waiters after a notification. If `timed`, the wait may also end without
+    /// one.
     Awake {
         timed: bool,
     },
-    /// Wakes one of the waiters; each of them is explored.
+    /// Wakes one of the waiters; the exploration tries each of them.
     NotifyOne,
     NotifyAll,
 
     // Barriers.
     Arrive,
-    /// Goes on once the group that arrived in this generation is complete.
+    /// Continues once the group that arrived in this generation is complete.
     Leave {
         generation: u32,
     },
 
     // One-time initialisations.
-    /// Begins the initialisation, or finds it done; waits while another thread is at it. If
-    /// `force`, a poisoned one is begun anew.
+    /// Begins the initialisation, or finds it done; waits while another thread initialises. With
+    /// `force`, a poisoned initialisation begins again.
     CallOnce {
         force: bool,
     },
@@ -191,7 +192,7 @@ pub(crate) enum OpKind {
     EndOnce {
         poison: bool,
     },
-    /// Looks whether the initialisation is done.
+    /// Reads whether the initialisation is done.
     CheckOnce,
     /// Waits until the initialisation is done or, unless `force`, poisoned.
     WaitOnce {
@@ -199,56 +200,56 @@ pub(crate) enum OpKind {
     },
 
     // Channels.
-    /// Puts a message into the queue; waits while there is no room. Without any capacity the
-    /// message is only offered, and [`OpKind::Taken`] follows.
+    /// Puts a message into the queue; waits while the queue is full. With capacity 0 the message is
+    /// only offered, and [`OpKind::Taken`] follows.
     Send,
-    /// The same without waiting. Without any capacity it succeeds if a receiver waits.
+    /// Sends without waiting. With capacity 0 it succeeds if a receiver waits.
     TrySend,
     /// Waits until the `index`-th message has been taken.
     Taken {
         index: u64,
     },
-    /// A receiver comes to a channel without any capacity, where `try_send` can see it.
+    /// A receiver reaches a channel with capacity 0, where `try_send` can see it.
     RecvWait,
-    /// Takes the first message; waits while there is none. If `timed`, it gives up instead.
+    /// Takes the first message; waits while there is none. If `timed`, the wait may time out.
     Recv {
         timed: bool,
     },
     TryRecv,
     AddSender,
     DropSender,
-    /// The receiver goes. If it `discards`, the messages that are still queued go with it; without
-    /// any capacity each sender keeps its own.
+    /// Drops the receiver. With `discards`, the messages in the queue are dropped, too; with
+    /// capacity 0 each sender keeps its own message.
     DropReceiver {
         discards: bool,
     },
 
-    // Operations on nothing shared.
-    /// One of `options`.
+    // Operations on no shared object.
+    /// Chooses one of `options`.
     Choose {
         options: u32,
         what: Choice,
     },
-    /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
-    /// others run on, because a wakeup sequence must span a whole execution (`docs/ALGORITHMS.md`,
-    /// deviation 5). Or for another reason: then it goes on once nobody explores the execution any
-    /// further.
+    /// The thread stops in this execution. After `assume(false)` the execution counts as pruned;
+    /// the other threads still run on, because a wakeup sequence must span a whole execution
+    /// (`docs/ALGORITHMS.md`, deviation 5). A thread that stops for another reason continues once
+    /// no explorer explores the execution any further.
     GiveUp {
         why: Reason,
     },
-    /// What a thread announces that was spawned and not begun. It is no event: to pick the thread
-    /// lets its code run up to its first visible operation.
+    /// The operation of a thread that was spawned and has not begun. It is no event: when the
+    /// explorer picks the thread, its code runs up to its first visible operation.
     Start,
-    /// The thread goes on with its code behind its last event, after which it was held up
-    /// ([`Hold`](crate::rt::event::schedule::Hold)). What it does between two events takes no time,
-    /// unless this comes between.
+    /// The thread continues with its code behind its last event, after a delay there
+    /// ([`Hold`](crate::rt::event::schedule::Hold)). The code between two events takes no time,
+    /// unless this operation comes between.
     Resume,
-    /// A spinning thread's wait for a change in what it has read: the locations are a set of
-    /// [`crate::rt::relation::independence::ReadSets`], the values begin at `seen` in the
-    /// execution's record. Also what a wait that is `timed` waits for instead of another timeout.
-    /// One that comes `soon` is that of a loop without a hint that has gone round a few times,
-    /// where without it the loop would go round many times. One that is `fair` is for a change of
-    /// nothing: its thread lets the others go first.
+    /// The wait of a spinning thread for a change in the values it has read: `set` is a set of
+    /// locations in [`crate::rt::relation::independence::ReadSets`], and their values begin at
+    /// `seen` in the execution's record. With `timed`, a wait for such a change instead of another
+    /// timeout. With `soon`, the wait of a loop without a hint after a few rounds; without the wait
+    /// the loop would make many rounds. With `fair`, the wait is for no change: its thread lets the
+    /// other threads run first.
     Wait {
         set: u32,
         seen: u32,
@@ -259,7 +260,7 @@ pub(crate) enum OpKind {
 }
 
 impl ObjectKind {
-    /// What it is called: the type's own name where it has one.
+    /// The name of the type: its own name where it has one.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             ObjectKind::Atomic(ty) => ty.name(),
@@ -277,8 +278,8 @@ impl ObjectKind {
 }
 
 impl OpKind {
-    /// The ordering that an atomic operation was called with; of a compare-exchange the one
-    /// for the outcome it had.
+    /// The ordering of an atomic operation; for a compare-exchange the ordering that belongs to its
+    /// outcome.
     pub(crate) const fn ordering(&self, succeeded: bool) -> Option<Ordering> {
         match *self {
             OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => {
@@ -290,8 +291,8 @@ impl OpKind {
         }
     }
 
-    /// Whether an acquisition by another thread, or a change of what it has read, may have shut the
-    /// operation out (\[SS\] 8.1).
+    /// Whether an acquisition by another thread, or a change of the values it has read, may have
+    /// blocked the operation or made it fail (\[SS\] 8.1).
     pub(crate) const fn may_have_waited(&self) -> bool {
         matches!(
             self,
@@ -311,8 +312,8 @@ impl OpKind {
         )
     }
 
-    /// Whether there is a state of its object in which it cannot happen. Of most operations there
-    /// is none, so most often the object need not be asked.
+    /// Whether the operation is blocked in some state of its object. Most operations never are, so
+    /// mostly no caller has to ask the object.
     #[inline]
     pub(crate) const fn may_have_to_wait(&self) -> bool {
         matches!(
@@ -334,7 +335,7 @@ impl OpKind {
         )
     }
 
-    /// Whether there is a state of its object in which it can come out in several ways.
+    /// Whether the operation has several outcomes in some state of its object.
     #[inline]
     pub(crate) const fn may_have_alternatives(&self) -> bool {
         matches!(
@@ -343,7 +344,7 @@ impl OpKind {
         )
     }
 
-    /// Whether it has the same label in whatever state its object is.
+    /// Whether the operation has the same label in every state of its object.
     #[inline]
     pub(crate) const fn is_always_alike(&self) -> bool {
         matches!(
@@ -352,7 +353,7 @@ impl OpKind {
         )
     }
 
-    /// Whether it is done to an atomic.
+    /// Whether the operation is on an atomic.
     #[inline]
     pub(crate) const fn is_atomic(&self) -> bool {
         matches!(
@@ -364,8 +365,8 @@ impl OpKind {
         )
     }
 
-    /// Whether it is a step in the life of a thread that can come out in only one way, on an object
-    /// that is that thread's own, if on any.
+    /// Whether the operation belongs to the life of a thread (its spawn, its end or a join), has
+    /// one possible outcome, and accesses no object but that of the thread.
     #[inline]
     pub(crate) const fn is_of_a_life(&self) -> bool {
         matches!(
@@ -374,7 +375,7 @@ impl OpKind {
         )
     }
 
-    /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.
+    /// Whether the operation makes or drops a reference, as any use of an `Arc` does in passing.
     pub(crate) const fn counts(&self) -> bool {
         matches!(
             self,
@@ -388,27 +389,27 @@ impl OpKind {
     }
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Outcome {
-    /// It happened, and there is nothing to tell.
+    /// The operation has happened and has no value.
     Done,
-    /// A load or a read-modify-write: the value before. A choice: the value chosen. A count: what
-    /// it was before.
+    /// For a load or a read-modify-write, the value before; for a choice, the chosen value; for a
+    /// count, the number before.
     Value(u64),
-    /// A compare-exchange, `try_lock`, `upgrade`, `try_unwrap`, ... that succeeded, with the value
+    /// A compare-exchange, `try_lock`, `upgrade`, `try_unwrap`, ... has succeeded, with the value
     /// it found.
     Success(u64),
-    /// One that did not, with the value it found.
+    /// Such an operation has failed, with the value it found.
     Failure(u64),
-    /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had
-    /// happened. It is as wide as the other values, so that an outcome is copied in the pieces that
-    /// it was written in.
+    /// A [`OpKind::Wait`] was released, because no other thread could run when `quiescent_at`
+    /// events had happened. The field is as wide as the other values, so that a processor copies an
+    /// outcome in the pieces in which it was written.
     Released { quiescent_at: u64 },
 }
 
 impl Outcome {
-    /// The value that was found, if the outcome has one.
+    /// The value that the operation found, if the outcome has one.
     #[inline]
     pub(crate) fn value(self) -> Option<u64> {
         match self {
@@ -419,7 +420,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the operation did what it tried to do.
+    /// Whether the operation has succeeded.
     #[inline]
     pub(crate) fn succeeded(self) -> bool {
         match self {
@@ -428,15 +429,16 @@ impl Outcome {
         }
     }
 
-    /// Whether it is a wait that was let go.
+    /// Whether the operation is a released wait.
     #[inline]
     pub(crate) fn is_released(self) -> bool {
         matches!(self, Outcome::Released { .. })
     }
 }
 
-/// One choice of an explorer: which thread runs, and which of its outcomes it gets where it has
-/// several (a value of `choose`, a spurious failure, a waiter to wake). Zero is the ordinary one.
+/// One choice of an explorer: the thread that runs, and the number of its outcome where it has
+/// several (a value of `choose`, a spurious failure, a waiter to wake). Zero is the ordinary
+/// outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct Step {
     pub(crate) thread: ThreadId,

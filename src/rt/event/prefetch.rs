@@ -1,16 +1,16 @@
-//! How does memory that is to be written come near the processor in time?
+//! How does memory that is written soon get into the cache in time?
 //!
-//! By being asked for. The events of a long execution do not fit into the second cache, and a
-//! processor that writes one after the other waits for each line of them that comes from behind it,
-//! though it could know long before which is next.
+//! By a prefetch. The events of a long execution do not fit into the second-level cache. A
+//! processor that writes one event after the other waits for each cache line from beyond that
+//! cache, though the next line is known long before.
 
-/// So many bytes are between what is written and what is asked for: the time that some fifty steps
-/// take is more than a line needs to come.
+/// The distance in bytes between the written and the prefetched address. Some fifty steps write
+/// that much, and they take longer than a line needs to arrive.
 #[cfg(target_arch = "x86_64")]
 const BYTES: usize = 4608;
 
-/// Asks for the memory that is to be written in a while if it is written one `next` after the
-/// other. Where there is none nothing happens.
+/// Prefetches the memory that is written in a while, if items like `next` are written one after the
+/// other. On other processors it does nothing.
 #[inline(always)]
 pub(crate) fn ask_ahead<T>(next: *const T) {
     #[cfg(target_arch = "x86_64")]

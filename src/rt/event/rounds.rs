@@ -1,15 +1,15 @@
 //! Which rows of a table, or steps of a schedule, are rounds of one loop?
 //!
-//! A loop writes the same few rows again and again, maybe of several threads in turn. One round of
-//! them and a count say as much, and leave the room to what else there is.
+//! A loop repeats the same few rows, maybe with several threads in turn. One round of them and a
+//! count say as much, and leave room for the other rows.
 
 /// The longest round that is recognised, in rows: a few threads with a few rows each.
 const LENGTH_MAX: usize = 24;
 
-/// A few rows are read faster than a line that counts them, so two rounds stay as they are.
+/// A reader reads a few rows faster than a line that counts them, so two rounds stay as they are.
 const TIMES_MIN: usize = 3;
 
-/// Rows that follow each other: one round of `length` rows, so many times.
+/// Consecutive rows: one round of `length` rows, repeated `times` times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rounds {
     pub(crate) start: usize,
@@ -17,8 +17,8 @@ pub(crate) struct Rounds {
     pub(crate) times: usize,
 }
 
-/// Splits so many rows into rounds. A row that is repeated by no other is a round of its own, once.
-/// `same` says whether the second row may stand for another round of the first.
+/// Splits `rows` rows into rounds. A row that no other row repeats is a round of its own. `same`
+/// says whether the second row may stand for another round of the first.
 pub(crate) fn rounds(rows: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Rounds> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -34,7 +34,7 @@ pub(crate) fn rounds(rows: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Ro
         };
         let lengths = 1..=LENGTH_MAX.min(rows - start - 1);
         let repeated = lengths.map(at).filter(|it| it.times >= TIMES_MIN);
-        // The one that leaves out most; of two that leave out as much the shorter.
+        // The round that leaves out most rows; of two that leave out as many, the shorter one.
         let best = repeated.max_by_key(|it| ((it.times - 1) * it.length, LENGTH_MAX - it.length));
         let next = best.unwrap_or(Rounds {
             start,

@@ -1,7 +1,7 @@
-//! What did the program say while it ran?
+//! Which lines did the program log during an execution?
 //!
-//! The user's own log, with the moment at which each line was said. It takes no part in any
-//! decision.
+//! The user's own log, with the position in the execution of each line. No decision depends on the
+//! log.
 
 use crate::rt::event::id::ThreadId;
 
@@ -9,7 +9,7 @@ use crate::rt::event::id::ThreadId;
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     pub(crate) thread: ThreadId,
-    /// How many events the execution had before.
+    /// The number of events of the execution before the line.
     pub(crate) after: usize,
     pub(crate) level: &'static str,
     pub(crate) target: &'static str,

@@ -1,19 +1,19 @@
 //! How is an execution written down, and read back?
 //!
-//! `v2 main*4 main.1 main.2:1` says: four steps of the main thread, one of its first child, then
-//! one of its second child with outcome 1, where that step has several. Names and counts survive
-//! small edits of the program better than positions would.
+//! `v2 main*4 main.1 main.2:1` means: four steps of the main thread, one of its first child, then
+//! one of its second child with outcome 1, where that step has several outcomes. Names and counts
+//! survive small edits of the program better than positions would.
 //!
-//! The code of a thread begins with its first step. Where it has begun before, up to that step,
-//! there is `main.1*0`. After `v2 ends` the end of a thread is a step, too. After `v2 soon` loops
-//! without a hint wait soon, and the waits are steps.
+//! The code of a thread begins with its first step. If the code has begun earlier, and has run up
+//! to that step, the schedule contains `main.1*0`. After `v2 ends` the end of a thread is a step,
+//! too. After `v2 soon` loops without a hint wait soon, and the waits are steps.
 //!
-//! What threads do in turn, again and again, is told once: `(main main.1*2)*9`.
+//! A round that threads repeat is written once: `(main main.1*2)*9`.
 //!
-//! What a thread does between two of its steps it does together with the first of them. After
-//! `v2 held main.1*3` the thread `main.1` is held up behind its third step, and that it goes on
-//! from there is a step of its own. Uses of blocks after their free are seen then, and so they are
-//! after `v2 guarded`.
+//! The code of a thread between two of its steps runs together with the first of them. After
+//! `v2 held main.1*3` the thread `main.1` is delayed behind its third step, and its continuation
+//! from there is a step of its own. Then uses of blocks after their free are detected, and so they
+//! are after `v2 guarded`.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,44 +23,45 @@ use crate::rt::event::id::{Names, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::rounds::rounds;
 
-/// What says that ends of threads are among the steps.
+/// The word for: ends of threads are among the steps.
 const ENDS: &str = "ends";
 
-/// What says that loops without a hint wait soon.
+/// The word for: loops without a hint wait soon.
 const SOON: &str = "soon";
 
-/// What says that loops which change something in each round let the other threads go first.
+/// The word for: loops that change a value in each round let the other threads run first.
 const FAIR: &str = "fair";
 
-/// What says that a thread is held up.
+/// The word for: a thread is delayed.
 const HELD: &str = "held";
 
-/// What says that uses of blocks after their free are seen, though nobody is held up.
+/// The word for: uses of blocks after their free are detected, though no thread is delayed.
 const GUARDED: &str = "guarded";
 
-/// What is behind [`HELD`].
+/// The error for a wrong text behind [`HELD`].
 const WHO_IS_HELD: &str = "expected a thread and how many steps it makes before it is held up, such as `main.1*3`, after `held`";
 
-/// A thread that is held up, and goes on later.
+/// A thread that is delayed, and continues later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Hold {
-    /// Its path of births.
+    /// The thread's path of births.
     pub(crate) path: String,
-    /// Behind how many of its events.
+    /// The number of the thread's events before the delay.
     pub(crate) events: u32,
 }
 
-/// Blocks whose uses after their free are seen. To see them takes system calls for each block.
+/// The blocks with detection of uses after their free. The detection takes system calls for each
+/// block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Guarded {
     #[default]
     All,
-    /// Those of so many bytes that a thread made after so many events of its own.
+    /// The blocks of this size in bytes that a thread made after this number of its own events.
     Like { size: usize, events: u32 },
 }
 
 impl Guarded {
-    /// Whether a block of so many bytes is one of them, which is made after so many events.
+    /// Whether a block of `of` bytes, made after `after` events, is one of them.
     pub(crate) fn has(self, of: usize, after: u32) -> bool {
         match self {
             Guarded::All => true,
@@ -71,29 +72,29 @@ impl Guarded {
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
-/// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as
-/// in the text: a text of a few bytes may ask for billions of steps, and whether the program has as
-/// many is known only when it runs.
+/// Equal consecutive steps are one run, and repeated rounds are stored once, in memory as in the
+/// text: a text of a few bytes may ask for billions of steps, and only the run of the program shows
+/// whether it has as many.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     runs: Vec<Run>,
-    /// Those runs that are made again and again, in order.
+    /// The repeated runs, in order.
     loops: Vec<Loop>,
     /// Whether ends of threads are among the steps.
     has_ends: bool,
     /// Whether loops without a hint wait soon.
     waits_soon: bool,
-    /// Whether loops that change something in each round let the other threads go first.
+    /// Whether loops that change a value in each round let the other threads run first.
     is_fair: bool,
-    /// Who is held up.
+    /// The delayed thread.
     held: Option<Hold>,
-    /// Whether uses of blocks after their free are seen, though nobody is held up.
+    /// Whether uses of blocks after their free are detected, though no thread is delayed.
     is_guarded: bool,
-    /// Whether fences are taken to be among the steps.
+    /// Whether the schedule counts fences among the steps.
     counts_fences: bool,
 }
 
-/// Equal steps in a row; none where a thread only begins.
+/// Equal consecutive steps. `times` is 0 if the thread only begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Run {
     path: String,
@@ -101,28 +102,28 @@ struct Run {
     times: u64,
 }
 
-/// Runs that follow each other are made so many times, one after the other.
+/// Consecutive runs that are repeated `times` times.
 #[derive(Clone, Debug)]
 struct Loop {
     runs: Range<usize>,
     times: u64,
 }
 
-/// How far a schedule has been followed.
+/// The position up to which a schedule has been followed.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Cursor {
     run: usize,
-    /// Steps of that run that have been made.
+    /// The number of steps of that run so far.
     made: u64,
-    /// The first loop that does not end before that run, and how many of its rounds have been made.
+    /// The first loop that does not end before that run, and the number of its rounds so far.
     loop_: usize,
     rounds: u64,
-    /// Steps of the whole schedule that have been made.
+    /// The number of steps of the whole schedule so far.
     pub(crate) position: u64,
 }
 
 impl Schedule {
-    /// The schedule of the first so many events of an execution.
+    /// The schedule of the first `length` events of an execution.
     pub(crate) fn of(trace: &Trace, length: usize, names: &Names) -> Schedule {
         let mut schedule = Schedule::default();
         let mut early = trace.begun_early().peekable();
@@ -132,7 +133,7 @@ impl Schedule {
                 schedule.begin(names.path(thread));
                 before = None;
             }
-            // Mostly a thread goes on, and its path need not be put together again.
+            // Mostly the same thread makes the next step, and its path need not be built again.
             let step = event.step();
             match schedule.runs.last_mut().filter(|_| before == Some(step)) {
                 Some(run) => run.times = run.times.saturating_add(1),
@@ -153,8 +154,8 @@ impl Schedule {
         schedule
     }
 
-    /// [`Schedule::of`] what leads to something that `thread` did behind these events, maybe before
-    /// its first step.
+    /// [`Schedule::of`] the first `length` events, which lead to an action of `thread` behind them,
+    /// maybe before its first step.
     pub(crate) fn leading_to(
         thread: Option<ThreadId>,
         trace: &Trace,
@@ -163,7 +164,8 @@ impl Schedule {
     ) -> Schedule {
         let mut schedule = Schedule::of(trace, length, names);
         let begun: Vec<ThreadId> = trace.begun_behind(length).collect();
-        // Whoever was about to use what another one has freed may have begun before that one.
+        // A thread that was about to use memory, which another thread has freed, may have begun
+        // before the other.
         let until = match thread {
             Some(thread) if trace.has_begun(thread) => begun.len(),
             _ => 0,
@@ -186,12 +188,13 @@ impl Schedule {
         self.waits_soon
     }
 
-    /// Whether fences are taken to be among the steps. They were, in earlier versions of `dpor`.
+    /// Whether the schedule counts fences among the steps. Schedules of earlier versions of `dpor`
+    /// do.
     pub(crate) fn counts_fences(&self) -> bool {
         self.counts_fences
     }
 
-    /// The same steps, taken to count fences or not.
+    /// The same schedule, with the fences counted or not.
     pub(crate) fn counting_fences(&self, counts: bool) -> Schedule {
         Schedule {
             counts_fences: counts,
@@ -199,42 +202,42 @@ impl Schedule {
         }
     }
 
-    /// Whether loops that change something in each round let the other threads go first.
+    /// Whether loops that change a value in each round let the other threads run first.
     pub(crate) fn is_fair(&self) -> bool {
         self.is_fair
     }
 
-    /// Says so of a schedule in which none of them has gone on since.
+    /// The same schedule with that property, even if it has no step by which such a loop continues.
     pub(crate) fn with_fair(mut self, is_fair: bool) -> Schedule {
         self.is_fair |= is_fair;
         self
     }
 
-    /// Who is held up.
+    /// The delayed thread.
     pub(crate) fn held(&self) -> Option<&Hold> {
         self.held.as_ref()
     }
 
-    /// Whether uses of blocks after their free are seen.
+    /// Whether uses of blocks after their free are detected.
     pub(crate) fn guards(&self) -> bool {
         self.is_guarded || self.held.is_some()
     }
 
-    /// The schedule of an execution in which this thread was to be held up, if one was, and these
-    /// blocks were guarded. It is part of the schedule even if that thread has not gone on:
-    /// somebody else has used a block that was freed then.
+    /// The schedule of an execution with this delayed thread, if any, and these guarded blocks. The
+    /// delay is part of the schedule even if the thread has not continued: then another thread has
+    /// used a freed block.
     pub(crate) fn with_held(mut self, hold: Option<&Hold>, guarded: Option<Guarded>) -> Schedule {
         self.held = self.held.or_else(|| hold.cloned());
         self.is_guarded |= guarded.is_some() && self.held.is_none();
         self
     }
 
-    /// Has this thread held up. That it goes on is still to be added.
+    /// Sets the delayed thread. The step by which it continues is added later.
     pub(crate) fn hold(&mut self, hold: Hold) {
         self.held = Some(hold);
     }
 
-    /// Adds that the code of a thread begins.
+    /// Adds the beginning of a thread's code.
     pub(crate) fn begin(&mut self, path: String) {
         self.push(path, 0, 0);
     }
@@ -250,19 +253,19 @@ impl Schedule {
         (run.times == 0).then_some(&run.path)
     }
 
-    /// The step at the cursor, where no thread begins; `None` at the end.
+    /// The step at the cursor, if no thread begins there; `None` at the end.
     pub(crate) fn step(&self, at: Cursor) -> Option<(&str, u32)> {
         let run = self.runs.get(at.run)?;
         Some((&run.path, run.alternative))
     }
 
-    /// How many steps like the one at the cursor follow it.
+    /// The number of equal steps behind the one at the cursor.
     pub(crate) fn further(&self, at: Cursor) -> usize {
         let times = self.runs.get(at.run).map_or(0, |run| run.times);
         usize::try_from(times.saturating_sub(at.made + 1)).unwrap_or(usize::MAX)
     }
 
-    /// The cursor behind what is at this one, which there must be.
+    /// The cursor behind the run or step at this one, which must not be the end.
     pub(crate) fn behind(&self, at: Cursor) -> Cursor {
         let times = self.runs[at.run].times;
         let (made, position) = (at.made + 1, at.position + times.min(1));
@@ -294,7 +297,7 @@ impl Schedule {
         }
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub(crate) fn length(&self) -> u64 {
         let steps = |runs: &[Run]| {
             let times = runs.iter().map(|run| run.times);
@@ -307,7 +310,7 @@ impl Schedule {
         again.fold(steps(&self.runs), u64::saturating_add)
     }
 
-    /// Adds a step `times` times, or that the thread begins.
+    /// Adds a step `times` times, or the beginning of the thread if `times` is 0.
     fn push(&mut self, path: String, alternative: u32, times: u64) {
         let closed = self.loops.last().map_or(0, |around| around.runs.end);
         match self.runs[closed..].last_mut() {
@@ -325,7 +328,7 @@ impl Schedule {
         }
     }
 
-    /// Reads a schedule; the error says at which byte of the text what was expected.
+    /// Reads a schedule. The error names the byte of the text and the expected words.
     pub(crate) fn parse(text: &str) -> Result<Schedule, String> {
         let mut schedule = Schedule::default();
         let start = text.len() - text.trim_start().len();
@@ -352,9 +355,9 @@ impl Schedule {
         schedule.is_guarded = guarded.is_some();
         let rest = guarded.unwrap_or(rest);
         let mut at = text.len() - rest.len();
-        // Whether the next word says who is held up.
+        // Whether the next word names the delayed thread.
         let mut holds = held.is_some();
-        // Where the loop begins that is open, and at which byte.
+        // The run at which the open loop begins, and its byte in the text.
         let mut open: Option<(usize, usize)> = None;
         for word in rest.split_inclusive(char::is_whitespace) {
             let here = at;
@@ -414,7 +417,7 @@ impl Schedule {
                 });
                 continue;
             }
-            // The first step of a round is none of the run before.
+            // The first step of a round does not belong to the run before it.
             match open {
                 Some((start, _)) if start == schedule.runs.len() => schedule.runs.push(Run {
                     path: path.to_owned(),
@@ -458,7 +461,7 @@ impl Schedule {
         }
     }
 
-    /// Writes runs that are in no loop. What they repeat is told once.
+    /// Writes runs that are in no loop. Repeated runs are written once.
     fn write_runs(f: &mut fmt::Formatter<'_>, runs: &[Run]) -> fmt::Result {
         for found in rounds(runs.len(), |a, b| runs[a] == runs[b]) {
             let round = &runs[found.start..][..found.length];
@@ -487,13 +490,13 @@ impl Schedule {
     }
 }
 
-/// A number in digits, and nothing else.
+/// Parses a number that consists of digits only.
 fn digits(text: &str) -> Option<u32> {
     let digits = (text.bytes().all(|b| b.is_ascii_digit())).then_some(text)?;
     digits.parse().ok()
 }
 
-/// From its steps.
+/// A schedule is collected from its steps.
 impl FromIterator<(String, u32)> for Schedule {
     fn from_iter<I: IntoIterator<Item = (String, u32)>>(steps: I) -> Schedule {
         let mut schedule = Schedule::default();

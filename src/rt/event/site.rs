@@ -1,15 +1,15 @@
-//! Where in the program does an operation stand?
+//! At which place in the program is an operation?
 //!
-//! What the program did not write itself stands in a file that nobody wants to see: then it is told
-//! what it is instead.
+//! An operation that the program did not write itself is in a file that does not help the reader of
+//! a report. Then the report says what kind of code it is instead.
 
 use std::panic::Location;
 
-/// Where in the program an operation stands.
+/// The place of an operation in the program.
 pub(crate) type Site = &'static Location<'static>;
 
-/// What to say of a file that is none of the program's. A destructor has no caller, and neither has
-/// what std calls.
+/// The words for a file that does not belong to the program. A destructor has no caller, and
+/// neither have the callbacks of std.
 pub(crate) fn foreign(file: &str) -> Option<&'static str> {
     let here = file!().strip_suffix("rt/event/site.rs");
     match here.is_some_and(|source| file.starts_with(source)) {
@@ -18,8 +18,8 @@ pub(crate) fn foreign(file: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a file, as the compiler or a stack names it, is one of the standard library's. Where its
-/// source is installed (`rust-src`), it is named by where that lies.
+/// Whether a file, as the compiler or a stack trace names it, belongs to the standard library. With
+/// the source installed (`rust-src`), the file has the name of its place there.
 pub(crate) fn is_of_std(file: &str) -> bool {
     file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/library/")
 }

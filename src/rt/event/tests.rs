@@ -1,4 +1,4 @@
-//! Does a trace tell of its events what they say themselves?
+//! Do the answers of a trace agree with its events?
 
 use std::panic::Location;
 
@@ -10,10 +10,10 @@ use crate::rt::relation::independence::Nature;
 
 const MAIN: ThreadId = ThreadId(0);
 
-/// How many threads there may be.
+/// The most threads.
 const THREADS: u32 = 5;
 
-/// An event of this thread, which is its next one if it has had `index` others.
+/// An event of this thread, which has made `index` events before.
 fn event(thread: ThreadId, index: u32, kind: OpKind, alternatives: u32) -> Event {
     let object = ObjectId(1);
     Event {
@@ -29,8 +29,7 @@ fn event(thread: ThreadId, index: u32, kind: OpKind, alternatives: u32) -> Event
     }
 }
 
-/// A trace, and what it is to tell, which is found out from the events alone whenever that is
-/// asked.
+/// A trace, and the expected answers, computed from the events alone for each question.
 #[derive(Clone)]
 struct Told {
     trace: Trace,
@@ -47,7 +46,7 @@ impl Told {
         }
     }
 
-    /// The positions of the events that are so.
+    /// The positions of the events with this property.
     fn those(&self, are: impl Fn(&Event) -> bool) -> Vec<u32> {
         let all = (0..).zip(&self.events);
         all.filter(|(_, event)| are(event))
@@ -64,8 +63,8 @@ impl Told {
         thread == MAIN || self.spawn_of(thread).is_some()
     }
 
-    /// The thread makes its next event: on the short way if it can, or, if it `pushes`, with all
-    /// places known before.
+    /// The thread makes its next event: on the fast path if possible, or, with `pushes`, with all
+    /// events placed before.
     fn step(&mut self, thread: ThreadId, kind: OpKind, alternatives: u32, pushes: bool) {
         let index = self.those(|event| event.thread == thread).len() as u32;
         let event = event(thread, index, kind, alternatives);
@@ -100,7 +99,7 @@ impl Told {
         self.events.truncate(length);
     }
 
-    /// Compares all that the trace tells, without giving its events their places.
+    /// Compares all answers of the trace, without placing its events.
     fn check(&self) {
         let mut trace = self.trace.clone();
         trace.place();
@@ -116,7 +115,7 @@ impl Told {
         assert_eq!(indices(trace.events()), indices(&self.events));
         let length = self.events.len() as u32;
         let mut turns: Vec<_> = trace.turns.behind(0, length).collect();
-        // The last one may not have been used yet.
+        // The last turn may have no event yet.
         turns.pop_if(|(_, turn)| turn.start == length);
         let lengths = |(thread, turn): (_, std::ops::Range<u32>)| (thread, turn.len());
         let turns: Vec<_> = turns.into_iter().map(lengths).collect();
@@ -128,7 +127,7 @@ impl Told {
     }
 }
 
-/// What a trace tells of turns and places is what its events tell, however it came to have them.
+/// The turns and places of a trace agree with its events, in whatever way the events were added.
 #[test]
 fn whose_events_are_where_is_known_after_whatever_is_done_to_a_trace() {
     for seed in 0..300 {
@@ -140,14 +139,14 @@ fn whose_events_are_where_is_known_after_whatever_is_done_to_a_trace() {
                 drawn += 1;
                 mix_all([seed, step, drawn]) % n
             };
-            // Mostly the same thread goes on.
+            // Mostly the same thread makes the next event.
             let last = told.events.last().map_or(MAIN, |event| event.thread);
             let other = ThreadId(below(u64::from(THREADS)) as u32);
             let thread = match below(3) {
                 0 if told.exists(other) => other,
                 _ => last,
             };
-            // It may be told to keep more than there is.
+            // The length to keep may exceed that of the trace.
             let length = told.events.len() + 2;
             let pushes = below(8) == 0;
             match below(20) {
@@ -164,7 +163,7 @@ fn whose_events_are_where_is_known_after_whatever_is_done_to_a_trace() {
                     let begun = told.begun.len() + 1 - below(2) as usize;
                     told.cut(length - below(length as u64 + 1).min(8) as usize, begun);
                 }
-                // A part is hidden for a while.
+                // A suffix is hidden for a while.
                 _ => match whole.take() {
                     Some(all) => told = all,
                     None => {

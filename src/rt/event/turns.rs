@@ -1,7 +1,7 @@
-//! Whose are the events of an execution, from where to where?
+//! Which thread makes the events of an execution, from which position to which?
 //!
-//! A *turn* is what one thread does until another one goes on. Long executions have few of them, so
-//! what is asked of each event's thread is answered for whole turns.
+//! A *turn* is a sequence of consecutive events of one thread. Long executions have few turns, so a
+//! question about the thread of each event is answered for whole turns.
 
 use std::ops::Range;
 
@@ -12,13 +12,14 @@ use crate::rt::rare::Roomy;
 /// The turns of an execution, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// Whose each is, and where it begins. Each ends where the next one begins.
+    /// The thread of each turn, and its first position. A turn ends where the next one begins.
     turns: Vec<(ThreadId, u32)>,
-    /// Whose the last one is, or [`NOBODY`], because that is asked with each event.
+    /// The thread of the last turn, or a number of no thread. It is kept apart because each event
+    /// reads it.
     last: ThreadId,
 }
 
-/// Nobody has had a turn.
+/// No thread has had a turn.
 const NOBODY: ThreadId = ThreadId(u32::MAX);
 
 impl Empty for Turns {
@@ -43,8 +44,8 @@ impl Turns {
         self.last == thread
     }
 
-    /// It is this thread's turn, which is to make the event at `position`, behind all others. If
-    /// another one makes it after all, that one's turn takes the place of this.
+    /// Begins a turn of this thread, which is about to make the event at `position`, behind all
+    /// others. If another thread makes that event instead, its turn replaces this one.
     #[inline(always)]
     pub(super) fn note(&mut self, thread: ThreadId, position: u32) {
         if !self.goes_on(thread) {
@@ -52,11 +53,10 @@ impl Turns {
         }
     }
 
-    /// [`Turns::note`] where it was another thread's turn.
+    /// [`Turns::note`] if the last turn is that of another thread.
     #[inline(always)]
     fn turn_to(&mut self, thread: ThreadId, position: u32) {
-        // That one has not used it. Where it is the same thread's turn as before, it is the same
-        // turn.
+        // The last turn has no event. If the turn before it is this thread's, that turn continues.
         self.turns.pop_if(|&mut (_, start)| start == position);
         let before = self.turns.last().map(|&(thread, _)| thread);
         if before != Some(thread) {
@@ -65,8 +65,8 @@ impl Turns {
         self.last = thread;
     }
 
-    /// The turns of an execution of `length` events from `position` on, the first one without what
-    /// is before that.
+    /// The turns of an execution of `length` events from `position` on. The first turn begins at
+    /// `position`.
     #[inline]
     pub(super) fn behind(
         &self,
@@ -83,8 +83,8 @@ impl Turns {
         })
     }
 
-    /// Forgets the events behind the first `kept` of `length` events. Tells how many of whose
-    /// events these were.
+    /// Forgets the events behind the first `kept` of `length` events. Calls back with each thread
+    /// and the number of its events among these.
     #[inline]
     pub(super) fn cut(&mut self, kept: u32, length: u32, mut tell: impl FnMut(ThreadId, usize)) {
         let mut end = length;
@@ -108,7 +108,7 @@ mod tests {
     const A: ThreadId = ThreadId(1);
     const B: ThreadId = ThreadId(2);
 
-    /// The turns of an execution whose events these threads make.
+    /// The turns of an execution with these threads as the threads of its events.
     fn turns(threads: &[ThreadId]) -> Turns {
         let mut turns = Turns::new();
         for (position, &thread) in (0..).zip(threads) {

@@ -14,25 +14,25 @@ pub(crate) struct Blocked {
     pub(crate) site: Site,
 }
 
-/// Why an execution was given up before its end.
+/// The reason for which an execution was given up before its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pruned {
-    /// Every enabled thread was asleep: what is left is covered elsewhere.
+    /// Every enabled thread is in the sleep set: other executions cover the rest.
     Asleep,
     /// `assume(false)`.
     Assumed,
-    /// A thread has made as many rounds as it may.
+    /// A thread has made as many rounds as the bound allows.
     Rounds,
-    /// A thread has looked in vain, and something has changed since: in another execution it looks
-    /// only then.
+    /// A thread has looked in vain, and a location has changed since: another execution has the
+    /// thread look only after the change.
     InVain,
-    /// A thread looks whether another one has finished, and ends are no events: the exploration has
-    /// to begin anew.
+    /// A thread asks whether another thread has finished, and the ends of threads are not events:
+    /// the exploration must restart.
     EndsAreSeen,
 }
 
 impl Pruned {
-    /// The words behind "given up".
+    /// The words behind "given up" in the report.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Pruned::Assumed => "by `assume(false)`",
@@ -46,74 +46,75 @@ impl Pruned {
 /// How an execution ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// Every thread finished, or those that did not may be blocked.
+    /// Every thread has finished, or the unfinished ones are allowed to be blocked.
     Complete,
-    /// No thread can go on, and these are not finished.
+    /// No thread is enabled, and these threads have not finished.
     Deadlock(Vec<Blocked>),
-    /// Some of these threads spin, the others are blocked, and nothing else can run; the spinning
-    /// ones were let go `rounds` times in a row without any change.
+    /// Some of these threads spin, the others are blocked, and no other thread is enabled. The
+    /// spinning threads were released `rounds` times in a row without any change.
     Livelock { stuck: Vec<Blocked>, rounds: u32 },
-    /// The execution has more events than the limit. So many spin hints are among them, where these
+    /// The execution has more events than the limit. `hints` of them are spin hints, if those
     /// count.
     TooManyEvents { limit: usize, hints: usize },
     /// More threads exist than the limit allows.
     TooManyThreads { limit: usize },
-    /// The system has no memory for the stack, of so many bytes, of a thread that is to begin.
+    /// The system has no memory for the stack, of `bytes` bytes, of a thread that is about to
+    /// begin.
     NoStack { thread: ThreadId, bytes: usize },
-    /// The system has no memory for the clocks of its events, of so many bytes.
+    /// The system has no memory for the clocks of the events, of `bytes` bytes.
     NoClocks { bytes: usize },
-    /// A thread panicked; who runs the threads knows the rest.
+    /// A thread panicked; the code that runs the threads knows the rest.
     ///
-    /// If nothing could go on any more while it unwound, these threads wait.
+    /// If no thread was enabled any more while the thread unwound, `stuck` lists the waiting
+    /// threads.
     Panicked {
         thread: ThreadId,
         stuck: Vec<Blocked>,
     },
     /// A thread used more stack than it has.
     StackOverflow { thread: ThreadId },
-    /// A thread used memory that is not there, at this address, if the system has told it, or wrote
-    /// to such that `is_constant`.
+    /// A thread used unmapped memory, or wrote to memory that `is_constant`. The address is known
+    /// if the system reports it.
     MemoryFault {
         thread: ThreadId,
         address: Option<usize>,
         is_constant: bool,
     },
-    /// A schedule that was to be followed does not fit the program, for this reason: what it asks
-    /// for, and where.
+    /// A schedule to follow does not fit the program. `misfit` names the mismatch and its position.
     Stale { misfit: String },
-    /// On replay a thread did something else than before.
+    /// On replay a thread deviated from its earlier operation.
     NotDeterministic(Box<Divergence>),
     /// Two accesses to plain memory are not ordered.
     DataRace(Box<DataRace>),
-    /// Memory was used or freed that was free already, or freed in a wrong way.
+    /// A thread used or freed memory that was already free, or freed memory in a wrong way.
     BadMemory(Box<BadMemory>),
-    /// Every thread finished, and something was not given back.
+    /// Every thread has finished, and some resource was not given back.
     Leaked(Leaked),
-    /// A thread that is none of the model's has used what is.
+    /// A thread outside the model has used an object of the model.
     Outside(Outside),
-    /// Given up.
+    /// The execution was given up.
     Pruned(Pruned),
 }
 
-/// What an access does to memory.
+/// The effect of an access on memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
     Read,
     Write,
-    /// By an operation of a shim, that is by an event.
+    /// An operation of a shim, that is, an event.
     AtomicRead,
     AtomicWrite,
-    /// The block is given back to the allocator.
+    /// The block is freed.
     Free,
-    /// The thread's code has returned, and with it what was on its stack is gone.
+    /// The thread's code has returned, and its stack is gone with it.
     End,
-    /// The block was allocated. What is in it has been written since then, by the same thread as a
-    /// rule, and nothing tells when.
+    /// The block was allocated. Its content has been written since then, as a rule by the same
+    /// thread, at an unknown time.
     Make,
 }
 
 impl Effect {
-    /// Whether it is that of an event.
+    /// Whether the access is an event.
     pub(crate) fn is_atomic(self) -> bool {
         matches!(self, Effect::AtomicRead | Effect::AtomicWrite)
     }
@@ -126,7 +127,7 @@ impl Effect {
 }
 
 impl End {
-    /// Whether it is a leak that may be none.
+    /// Whether the failure is a leak that may be none.
     pub(crate) fn is_doubted(&self) -> bool {
         matches!(self, End::Leaked(leaked) if leaked.doubted)
     }
@@ -136,7 +137,7 @@ impl End {
         matches!(self, End::Panicked { .. })
     }
 
-    /// What kind of failure it is, in a word or two; `None` if it is none.
+    /// The kind of the failure, in a word or two; `None` if the end is no failure.
     pub(crate) fn in_a_word(&self) -> Option<&'static str> {
         Some(match self {
             End::Complete | End::Pruned(_) => return None,
@@ -158,7 +159,7 @@ impl End {
         })
     }
 
-    /// The thread that was at work when it came to that, if one was.
+    /// The thread that ran when the execution ended, if one did.
     pub(crate) fn thread(&self) -> Option<ThreadId> {
         match self {
             End::Panicked { thread, .. }
@@ -170,11 +171,11 @@ impl End {
         }
     }
 
-    /// Who was where when it came to that, as far as that is known without another look.
+    /// The threads with their places at the end, as far as they are known without a probe.
     pub(crate) fn places(&self) -> Vec<(ThreadId, Site)> {
         match self {
             End::DataRace(race) => {
-                // What has been made or freed has no place of its own.
+                // The making and the free of memory have no place of their own.
                 let has_place = |access: &&Access| {
                     !matches!(access.effect, Effect::Make | Effect::Free | Effect::End)
                 };
@@ -193,13 +194,13 @@ impl End {
         }
     }
 
-    /// A thread panicked, and came to an end or has to.
+    /// A thread panicked, and the execution ends there.
     pub(crate) fn panicked(thread: ThreadId) -> End {
         let stuck = Vec::new();
         End::Panicked { thread, stuck }
     }
 
-    /// The threads that wait for ever.
+    /// The threads that wait forever.
     pub(crate) fn stuck(&self) -> &[Blocked] {
         match self {
             End::Deadlock(stuck) | End::Livelock { stuck, .. } => stuck,
@@ -207,7 +208,7 @@ impl End {
         }
     }
 
-    /// The heap block that it is about, if there is one.
+    /// The heap block that the failure concerns, if there is one.
     pub(crate) fn block(&self) -> Option<Block> {
         match self {
             End::DataRace(race) => race.block,
@@ -226,122 +227,125 @@ impl End {
 pub(crate) struct Access {
     pub(crate) thread: ThreadId,
     pub(crate) effect: Effect,
-    /// Of a free: where the thread performed its last event before it. Where a block was made is
-    /// known only by watching it; then this is the place of the other access.
+    /// For a free, the place of the thread's last event before it. The place where a block was made
+    /// is known only if the block is watched; without that, this is the place of the other access.
     pub(crate) site: Site,
-    /// How many events the thread had performed before it.
+    /// The number of events that the thread had performed before the access.
     pub(crate) after: u32,
 }
 
 impl Access {
-    /// How many events of its thread lead up to it and through it. What is no event happens as soon
-    /// as the one before it has.
+    /// The number of events of its thread up to and including the access. An access that is no
+    /// event happens directly after the last event before it.
     pub(crate) fn through(&self) -> u32 {
         self.after + u32::from(self.effect.is_atomic())
     }
 }
 
-/// A value whose references are counted was dropped or moved out, while there were weak references
-/// to it. What stood for it among those was given up then, which is no event.
+/// A reference-counted value was dropped or moved out, while weak references to it remained. The
+/// weak reference that the strong ones share was given up then, without an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueGone {
     pub(crate) count: ObjectId,
-    /// Who had it until then, and how many events that thread had performed.
+    /// The thread that owned the value until then, and the number of events it had performed.
     pub(crate) thread: ThreadId,
     pub(crate) after: u32,
 }
 
 impl ValueGone {
-    /// Whether this was the last event of its thread before.
+    /// Whether `event` was the last event of the thread before that.
     pub(crate) fn is_behind(&self, event: &Event) -> bool {
         (event.thread, event.index + 1) == (self.thread, self.after)
     }
 }
 
 /// Two accesses of different threads to the same memory, not both reads and not both atomic, that
-/// nothing orders.
+/// happens-before does not order.
 #[derive(Clone, Debug)]
 pub(crate) struct DataRace {
     pub(crate) first: Access,
     pub(crate) second: Access,
-    /// Up to when the first one has lasted.
+    /// The time up to which the first access has lasted.
     pub(crate) lasts: Lasts,
-    /// How many events and fences the first thread had performed by then.
+    /// The number of events and fences that the first thread had performed by then.
     pub(crate) time: u32,
-    /// Filled in once it is shown.
+    /// Filled in for the report.
     pub(crate) weak: TooWeak,
-    /// What is freed, if the second access does that; what was made, if the first one did that.
+    /// The freed block, if the second access is a free; the made block, if the first access is a
+    /// making.
     pub(crate) block: Option<Block>,
-    /// After how many of its events the first thread wrote plain memory there for the first time.
+    /// The number of events of the first thread before its first write to plain memory there.
     pub(crate) written: Option<u32>,
-    /// Whether the last that the first thread had told the second one is the last that it tells
-    /// anybody until that one goes on, as far as that was asked. Filled in once it is shown.
+    /// Whether the last message of the first thread to the second is the last that it publishes to
+    /// any thread before the second continues, as far as that was asked. Filled in for the report.
     pub(crate) publishes_no_more: bool,
-    /// Whether it was found by counting references. The execution may order the two then, by drops
-    /// that can also come in another order.
+    /// Whether the race was found by reference counts. The execution may then order the two
+    /// accesses, through drops that can also come in another order.
     pub(crate) counted: bool,
-    /// Filled in if it was found by a plain access.
+    /// Filled in if a plain access found the race.
     pub(crate) memory: Accessed,
 }
 
-/// What is known of memory that is accessed plainly.
+/// The facts about plainly accessed memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Accessed {
-    /// The shim whose memory it is.
+    /// The shim that the memory belongs to.
     pub(crate) shim: Option<ObjectId>,
     pub(crate) region: Option<Region>,
-    /// Whether it is in a thread-local variable of std's, which all threads of a model share.
+    /// Whether the memory is in a thread-local variable of std's, which all threads of a model
+    /// share.
     pub(crate) std_local: bool,
 }
 
-/// Up to when an access to memory has lasted.
+/// The time up to which an access to memory has lasted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lasts {
-    /// Until its thread had performed so many events.
+    /// The access lasted until its thread had performed this number of events.
     Until(u32),
-    /// It goes on.
+    /// The access has not ended.
     OnAndOn,
 }
 
-/// The memory that something went wrong with.
+/// The memory of a wrong use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Gone {
-    /// A heap block, and who freed it, after how many events; `None` if it is alive.
+    /// A heap block; and the thread that freed it, with the number of its events before that;
+    /// `None` if the block is alive.
     Block(Block, Option<(ThreadId, u32)>),
     /// A variable on the stack of a thread that has ended.
     Stack(ThreadId),
 }
 
-/// What is wrong with a use of memory.
+/// The error in a use of memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wrong {
-    /// A shim is used that is gone.
+    /// The operation uses a shim that is gone.
     Operation(Operation, Site),
-    /// A cell is used that is gone, and was there.
+    /// The access uses a cell that is gone and that the execution had met.
     Access(Effect, Site, Region),
-    /// It is used in a way that is seen by nothing but the fault that it causes, at this distance
-    /// from its beginning in bytes.
+    /// The use has no event: only the fault that it causes shows it, at this distance in bytes from
+    /// the beginning of the memory.
     Raw { offset: usize },
-    /// It is freed a second time.
+    /// The block is freed a second time.
     FreedTwice,
-    /// It is freed with another size, or another alignment, than it was allocated with.
+    /// The block is freed with a size or an alignment that differs from that of its allocation.
     Layout { size: usize, align: usize },
-    /// What is freed is not its beginning.
+    /// The freed pointer is not the beginning of the block.
     Inside { offset: usize },
 }
 
 /// A wrong use of memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BadMemory {
-    /// Who did it, after how many events.
+    /// The thread of the use, and the number of its events before the use.
     pub(crate) thread: ThreadId,
     pub(crate) after: u32,
     pub(crate) wrong: Wrong,
     pub(crate) memory: Gone,
 }
 
-/// A tracked value: where it was made, and by whom after how many events, for what std makes has no
-/// place in the program.
+/// A tracked value: the place and the thread that made it, and the number of the thread's events
+/// before that. Values made by std have no place in the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) site: Site,
@@ -349,114 +353,115 @@ pub(crate) struct Made {
     pub(crate) events: u32,
 }
 
-/// What an execution should have given back.
+/// The resources that an execution should have given back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaked {
     /// The tracked values that were not dropped.
     pub(crate) values: Vec<Made>,
-    /// Blocks that had to be freed.
+    /// The blocks that had to be freed.
     pub(crate) blocks: Vec<Block>,
-    /// Whether one of them had to be whatever `Builder::check_leaks` says.
+    /// Whether a block had to be freed whatever `Builder::check_leaks` says.
     pub(crate) owed: bool,
-    /// Whether statics seem to lead to all of these blocks, so that it may be no leak.
+    /// Whether statics seem to lead to all of these blocks, so that there may be no leak.
     pub(crate) doubted: bool,
 }
 
-/// A use of the model's memory by a thread that nobody schedules.
+/// A use of the model's memory by a thread that the engine does not schedule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outside {
-    /// What is there, if the execution has met it and not seen its end.
+    /// The object in that memory, if the execution has met the object and not its end.
     pub(crate) object: Option<ObjectId>,
     pub(crate) site: Site,
 }
 
-/// What is kept of a panic.
+/// The facts about a panic.
 #[derive(Clone, Debug)]
 pub(crate) struct Panic {
     pub(crate) thread: ThreadId,
-    /// After how many events of the execution it began.
+    /// The number of events of the execution before the panic began.
     pub(crate) after: usize,
     pub(crate) text: String,
     /// Its file, line and column.
     pub(crate) location: Option<(String, u32, u32)>,
 }
 
-/// The pairs whose orderings are too weak for a race's accesses to be in order.
+/// The pairs with orderings that are too weak for a race's accesses to be in order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct TooWeak {
-    /// In the order in which they are to be told.
+    /// The pairs in the order of the report.
     pub(crate) pairs: Vec<Weak>,
-    /// Whether all of them would have to be strong enough. Otherwise any one would do.
+    /// Whether all pairs together would have to be strong enough. Otherwise any one pair would
+    /// suffice.
     pub(crate) together: bool,
 }
 
-/// An atomic write and the read that saw it, which would have ordered a race's accesses had both
+/// An atomic write and a read of its value, which would have ordered a race's accesses had both
 /// been strong enough.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weak {
     pub(crate) writer: Event,
     pub(crate) reader: Event,
-    /// Whether the writer publishes all the same, because of its own ordering or of a fence before
-    /// it.
+    /// Whether the writer publishes all the same, by its own ordering or by a fence before it.
     pub(crate) released: bool,
-    /// Whether the reader acquires, by itself or by a fence behind it.
+    /// Whether the reader acquires, by its own ordering or by a fence behind it.
     pub(crate) acquired: bool,
 }
 
 impl Weak {
-    /// Whether it is of the same lines of the program as these two.
+    /// Whether the pair is of the same lines of the program as these two events.
     pub(crate) fn is_by(&self, writer: &Event, reader: &Event) -> bool {
         (self.writer.site, self.reader.site) == (writer.site, reader.site)
     }
 }
 
-/// Two operations in the order in which the execution fails; the other way round it passes.
+/// Two operations in the order in which the execution fails; in the other order it passes.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     /// The position of the first one.
     pub(crate) first: u32,
-    /// The position of the second one, or what it would have been.
+    /// The position of the second operation, or the blocked operation that it would have been.
     pub(crate) second: Result<u32, Blocked>,
-    /// The execution up to the second one without the first one.
+    /// The schedule of the execution up to the second operation, without the first.
     pub(crate) reversed: Schedule,
-    /// The notification that comes too early in the one order, and wakes whom it has to in the
-    /// other.
+    /// The notification that comes too early in the failing order, and wakes the right thread in
+    /// the other.
     pub(crate) lost: Option<Lost>,
 }
 
-/// A notification that woke nobody, and the wait of a thread that only then began and never ends:
-/// their positions.
+/// The positions of a notification that woke no thread, and of the wait of a thread that began only
+/// after that and never ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     pub(crate) notified: u32,
     pub(crate) waited: u32,
 }
 
-/// What came of running a failed execution again from its own schedule.
+/// The result of a rerun of a failed execution from its own schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reproduction {
-    /// The same, as far as it was tried.
+    /// The same failure, as far as it was tried.
     Same,
-    /// The same failure, but the event at this position came out otherwise.
+    /// The same failure, but the event at this position had another outcome.
     Differs { position: u32 },
-    /// Nothing failed.
+    /// The rerun passed.
     Passes,
-    /// The same, but an earlier execution made the same events, and the thread that panics went on
-    /// there.
+    /// The same failure, but an earlier execution made the same events, and the thread that panics
+    /// continued there.
     HadPassed,
-    /// Something else failed, of which this is the word.
+    /// Another failure, of the kind that this word names.
     Fails(&'static str),
 }
 
-/// What a thread was expected to do on replay, and what it did.
+/// A deviation on replay: the operation that a thread was expected to make, and the one that it
+/// made.
 #[derive(Clone, Debug)]
 pub(crate) struct Divergence {
     pub(crate) thread: ThreadId,
     /// The position of the event in the execution.
     pub(crate) position: usize,
-    /// `None` in `found` if the thread has ended or waits.
+    /// `found` is `None` if the thread has ended or waits.
     pub(crate) expected: Option<(Operation, Site)>,
     pub(crate) found: Option<(Operation, Site)>,
-    /// The same operation came out differently.
+    /// The operation is the same, and its outcome differs.
     pub(crate) outcome_differs: bool,
 }

@@ -1,3 +1,3 @@
-//! When does a loop wait?
+//! When does a loop wait for a change?
 
 pub(crate) mod spin;

@@ -1,28 +1,29 @@
-//! When does a loop that only looks wait for a change?
+//! When does a loop that only reads wait for a change?
 //!
-//! `while !flag.load() { spin_loop() }` has infinitely many executions unless waiting is an event.
-//! So each thread keeps a log of what it has read since its last hint (`yield_now`, `spin_loop`).
-//! An iteration is *idle* when the thread comes back to the same hint having read the same
-//! locations with the same values and having changed nothing. The first [`Limits::spin_bound`] idle
+//! `while !flag.load() { spin_loop() }` has infinitely many executions unless the wait is an event.
+//! So each thread keeps a log of its reads since its last hint (`yield_now`, `spin_loop`). An
+//! iteration is *idle* when the thread reaches the same hint again after reads of the same
+//! locations with the same values and without a change. The first [`Limits::spin_bound`] idle
 //! iterations are free; after them the hint is a wait for another value in one of those locations.
-//! A loop without a hint is noticed in the same way, by coming back to the same read, but only
+//! A loop without a hint is recognised in the same way, when it repeats the same read, but only
 //! after [`Limits::unhinted_spin_bound`] repetitions: a `for` loop that reads is not a spin loop.
-//! These are few until a loop that has waited turns out to give up by itself.
+//! That bound is small until a loop that has waited turns out to have a bound of its own.
 //!
-//! A loop with a hint may also take something and put it back, like one that tries a lock of its
-//! own making and finds nothing behind it. Its iteration is idle if everything that it has seen and
-//! changed is as it was before, and was so in the iteration before, and cells that it writes to
-//! held the same. That is looked at from the second hint on that such a loop comes to.
+//! A loop with a hint may also change a location and change it back: for example, it takes a lock
+//! of its own making, finds no work behind it, and releases the lock. Its iteration is idle if all
+//! locations it has read and changed have their earlier values again, if the same was true of the
+//! iteration before, and if the cells it writes to held the same contents. The log checks that from
+//! the second time on that the thread reaches the hint with a change.
 //!
-//! A loop may have several hints, or look at something else in each round: then it is a cycle of
-//! rounds that is repeated ([`cycle`]).
+//! A loop may have several hints, or read other locations in each round: then it is a repeated
+//! cycle of rounds ([`cycle`]).
 //!
-//! Hints that follow each other with nothing in between are one: a backoff makes more of them each
-//! time. But a thread that makes [`BARE_MAX`] of them looks at nothing that another thread could
-//! change, and waits for a change of nothing.
+//! Consecutive hints with no operation in between count as one: a backoff makes more of them each
+//! time. But a thread that makes [`BARE_MAX`] of them reads no location that another thread could
+//! change, and its wait is for a change of no location.
 //!
 //! A failed compare-exchange, a swap of the same value and a failed `try_lock` count as reads,
-//! because two spinning threads would otherwise wake each other for ever.
+//! because two spinning threads would otherwise wake each other forever.
 //!
 //! [`Limits::spin_bound`]: crate::rt::object::machine::Limits::spin_bound
 //! [`Limits::unhinted_spin_bound`]: crate::rt::object::machine::Limits::unhinted_spin_bound
@@ -34,7 +35,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-/// The most rounds of a loop with several hints that are taken for a cycle.
+/// The most rounds of a loop with several hints that count as a cycle.
 pub(crate) const CYCLE_MAX: usize = cycle::LONGEST;
 
 use crate::rt::event::Site;
@@ -46,7 +47,7 @@ use crate::rt::rare::{Roomy, mostly, rarely};
 use crate::rt::loops::spin::cycle::Cycle;
 use crate::rt::loops::spin::round::Round;
 
-/// What one thread has read since its last hint, and in the iteration before.
+/// The reads of one thread since its last hint, and those of the iteration before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpinLog {
     reads: Vec<(ObjectId, u64)>,
@@ -54,64 +55,66 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
-    /// How many hints there were with nothing in between since the last one behind something.
+    /// The number of bare hints, with no operation in between, since the last hint behind an
+    /// operation.
     bare: u32,
-    /// Whether the last iteration was like the one before, whatever its hint is; `None` if there
-    /// was nothing in it but the hint.
+    /// Whether the last iteration was like the one before, even if its hint is another one; `None`
+    /// if the iteration consisted of the hint only.
     alike: Option<bool>,
-    /// By hint how often the thread has come there with something changed.
+    /// For each hint, the number of times that the thread has reached it after a change.
     rounds: Vec<(Site, usize)>,
-    /// The rounds since it has changed something last, but for the last ones that were the same:
-    /// how many these are. They have read what the last iteration has read.
+    /// The rounds since the last change, without the last `run` ones. These last rounds were the
+    /// same, and have the reads of the last iteration.
     cycle: Cycle,
     run: u32,
     round: Round,
-    /// Whether that is kept: an iteration has changed something, and has come back to its hint.
+    /// Whether `round` is kept: an iteration has made a change and has reached its hint again.
     follows: bool,
-    /// Whether something was changed since then that may be undone before the next hint.
+    /// Whether the thread has made a change since then that it may undo before the next hint.
     open: bool,
-    /// A loop without a hint: the read it comes back to, and how often it found the same.
+    /// For a loop without a hint: the read that it repeats, and the number of repetitions with the
+    /// same value.
     unhinted: Option<(Site, ObjectId, u64)>,
     repeats: u32,
-    /// How many other reads there were since.
+    /// The number of other reads since that read.
     others: u32,
-    /// How many reads it was not before it, since the last change: those did not come back soon
-    /// enough.
+    /// The number of earlier candidates for that read since the last change. They were given up,
+    /// because they were not repeated soon enough.
     given_up: u8,
-    /// Whether that read is the only one since the last hint, and not in `reads`. Most reads are
-    /// soon followed by a change, and then nobody asks for them.
+    /// Whether that read is the only one since the last hint, and not in `reads`. A change mostly
+    /// follows a read soon, and then the read is not needed.
     lone: bool,
-    /// What it waits for, if it is to wait at the hint where it has come.
+    /// The part of the log to wait for, if the thread is to wait at its current hint.
     awaits: Awaited,
 }
 
-/// What of its log a thread waits for at a hint.
+/// The part of its log that a thread waits for at a hint.
 #[derive(Clone, Copy, Debug, Default)]
 enum Awaited {
     #[default]
     Nothing,
-    /// What it has only looked at.
+    /// The locations that the thread has only read.
     Before,
-    /// What it has left as it was.
+    /// The locations that the thread has left with their earlier values.
     Undone,
-    /// What the rounds of a cycle have read.
+    /// The locations that the rounds of a cycle have read.
     InCycle,
 }
 
-/// A loop that spins reads few locations. A thread that reads more than this since its last hint is
-/// not spinning on them.
+/// A spin loop reads few locations. A thread that reads more locations than this since its last
+/// hint is not spinning on them.
 const ENOUGH: usize = 64;
 
-/// Within how many other reads one has to come back that was remembered first. The next one has
-/// twice as many, and so on up to [`ENOUGH`], so what was read before a loop does not keep a short
-/// one from being recognised, and a long one is as well.
+/// The number of other reads within which the first candidate must be repeated. The next candidate
+/// has twice as many, and so on up to [`ENOUGH`]. So the reads before a short loop do not prevent
+/// its recognition, and a long loop is recognised as well.
 const FEW: u32 = 4;
 
-/// How many hints in a row may have nothing in between. They take a quarter of a second or more,
-/// which is longer than a backoff and than the time that a test lets pass.
+/// The most consecutive bare hints. They take a quarter of a second or more, which is longer than a
+/// backoff and longer than a test waits.
 const BARE_MAX: u32 = 10_000_000;
 
-/// How often something is done whose repetitions are idle.
+/// The number of times that a round is made if its repetitions are idle.
 #[inline]
 fn times(spin_bound: u32) -> usize {
     spin_bound as usize + 2
@@ -127,14 +130,14 @@ impl SpinLog {
         self.others = 0;
         self.given_up = 0;
         self.lone = false;
-        // Most threads come to no hint, and wait nowhere.
+        // Most threads reach no hint and wait nowhere.
         if self.site.is_some() || !self.rounds.is_empty() {
             self.reset_iterations();
         }
     }
 
-    /// Forgets what is known of iterations. That begins with the first [`SpinLog::turn`], or before
-    /// it where even one iteration is too many.
+    /// Forgets the iterations. The log of iterations begins with the first [`SpinLog::turn`], or
+    /// before it if even one iteration is too many.
     #[cold]
     fn reset_iterations(&mut self) {
         self.before.clear();
@@ -150,9 +153,9 @@ impl SpinLog {
         self.open = false;
     }
 
-    /// Notes that the thread has found one value in `object` and left another, or seen it without
-    /// changing it, in which case it `is_kept` if [`SpinLog::come_back`] has said so. False if that
-    /// is not all, and [`SpinLog::note_more`] has to follow.
+    /// Notes that the thread has found `found` in `object` and left `left` there. If the two are
+    /// equal, the thread has only read, and `is_kept` is the answer of [`SpinLog::come_back`].
+    /// False if the note is not complete and [`SpinLog::note_more`] has to follow.
     #[inline(always)]
     pub(crate) fn note(&mut self, object: ObjectId, found: u64, left: u64, is_kept: bool) -> bool {
         if found != left {
@@ -169,8 +172,8 @@ impl SpinLog {
             }
             self.write_down();
         }
-        // Most often there are no more than two locations since the last change, and the third is
-        // read once. What has to ask for memory is left for later.
+        // Mostly there are at most two locations since the last change, and the third is read once.
+        // Notes that need an allocation are left to `note_more`.
         match self.reads.as_mut_slice() {
             [(first, seen), ..] if *first == object => *seen = found,
             [_, (second, seen), ..] if *second == object => *seen = found,
@@ -181,7 +184,7 @@ impl SpinLog {
                 if rarely!(self.reads.len() >= self.reads.capacity()) {
                     return false;
                 }
-                // There is room, which the compiler does not see here.
+                // There is room, but the compiler cannot see that here.
                 self.reads.put((object, found));
             }
         }
@@ -198,7 +201,8 @@ impl SpinLog {
         if found != left {
             return;
         }
-        // It may have been noted already, as the only one. One like it at another place has not.
+        // The read may have been noted already, as the only one. An equal read at another place has
+        // not been.
         let is = |(_, only, value)| (only, value) == (object, found);
         if self.lone && self.others == 0 && self.unhinted.is_some_and(is) {
             return;
@@ -213,8 +217,8 @@ impl SpinLog {
         }
     }
 
-    /// The thread has taken this token, which it had made available itself. What it has seen of
-    /// that since its last hint does not count, nor what an earlier round of a cycle has seen.
+    /// The thread has taken a token that it had made available itself. The reads of the token since
+    /// the last hint do not count, nor do those in an earlier round of a cycle.
     pub(crate) fn take_own(&mut self, object: ObjectId) {
         self.write_down();
         self.cycle.take_own(object);
@@ -222,27 +226,27 @@ impl SpinLog {
         self.round.untouch(object);
     }
 
-    /// Whether the thread has made changes since it was asked last that did not count as progress,
-    /// because they may have been undone before the next hint.
+    /// Whether the thread has made changes since the last call that did not count as progress,
+    /// because they may be undone before the next hint.
     pub(crate) fn has_left_a_change(&mut self) -> bool {
         std::mem::take(&mut self.open)
     }
 
-    /// Notes that the thread has changed something that it cannot be seen to put back.
+    /// Notes a change that the log cannot see undone.
     #[inline]
     pub(crate) fn change(&mut self) {
         self.round.lasting = self.follows;
         self.forget();
     }
 
-    /// Whether it matters what is in the plain memory that the thread is about to write to.
+    /// Whether the log needs the contents of the plain memory that the thread is about to write to.
     #[inline]
     pub(crate) fn follows(&self) -> bool {
         self.follows
     }
 
-    /// Notes what is in plain memory that the thread is about to write to. What it leaves there is
-    /// found by its next iteration.
+    /// Notes the contents of plain memory that the thread is about to write to. The next iteration
+    /// finds the written contents.
     pub(crate) fn touch_memory(&mut self, contents: u64) {
         self.round.memory = mix(self.round.memory.wrapping_add(STEP) ^ contents);
     }
@@ -256,7 +260,7 @@ impl SpinLog {
         self.given_up = 0;
     }
 
-    /// Puts the only read where the others are.
+    /// Moves the only read to `reads`.
     #[inline]
     fn write_down(&mut self) {
         if std::mem::take(&mut self.lone)
@@ -266,8 +270,8 @@ impl SpinLog {
         }
     }
 
-    /// Whether the thread has found something else since its last hint where it had looked in the
-    /// iteration before.
+    /// Whether the thread has read a value since its last hint that differs from the value of the
+    /// same location in the iteration before.
     #[cold]
     pub(crate) fn has_seen_a_change(&mut self) -> bool {
         self.write_down();
@@ -278,14 +282,14 @@ impl SpinLog {
         self.reads.iter().any(is_other)
     }
 
-    /// Whether the thread has changed something since its last hint.
+    /// Whether the thread has made a change since its last hint.
     #[inline]
     pub(crate) fn has_changed(&self) -> bool {
         self.changed
     }
 
-    /// The thread, which has changed something since its last hint, has come to a hint at `site`.
-    /// Gives how often it has come there so.
+    /// The thread has reached a hint at `site` after a change since its last hint. Returns how many
+    /// times it has done so.
     pub(crate) fn count_round(&mut self, site: Site) -> usize {
         let mut rounds = self.rounds.iter_mut();
         match rounds.find(|(hint, _)| ptr::eq(*hint, site)) {
@@ -300,20 +304,20 @@ impl SpinLog {
         }
     }
 
-    /// How often the thread has come to one hint with something changed, at most.
+    /// The most times that the thread has reached one hint after a change.
     pub(crate) fn most_rounds(&self) -> usize {
         let rounds = self.rounds.iter().map(|&(_, times)| times);
         rounds.max().unwrap_or_default()
     }
 
-    /// Whether the thread has come to a hint.
+    /// Whether the thread has reached a hint.
     pub(crate) fn has_come_to_a_hint(&self) -> bool {
         self.site.is_some()
     }
 
-    /// [`SpinLog::hint`] where the thread has come to its last hint again, has only looked, and has
-    /// seen the same: what most rounds of a loop are that waits. `None` if it has not, and nothing
-    /// was done.
+    /// [`SpinLog::hint`] for a thread that reaches its last hint again, with only reads in between
+    /// that had the same values. Most rounds of a waiting loop are like that. `None`, without an
+    /// effect, in all other cases.
     #[inline(always)]
     pub(crate) fn look_again(&mut self, site: Site, spin_bound: u32) -> Option<bool> {
         let same_place = self.site.is_some_and(|before| ptr::eq(before, site));
@@ -342,8 +346,8 @@ impl SpinLog {
         Some(self.is_in_cycle(spin_bound))
     }
 
-    /// The thread has come to a hint at `site`. Says whether it is to wait, for what
-    /// [`SpinLog::awaited`] then gives.
+    /// The thread has reached a hint at `site`. Returns whether it is to wait, for the values that
+    /// [`SpinLog::awaited`] then returns.
     #[inline(always)]
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> bool {
         self.write_down();
@@ -360,7 +364,8 @@ impl SpinLog {
         self.alike = Some(alike);
         self.idle = match same_place && alike {
             true => {
-                // It is a loop with a hint, whatever in it comes back.
+                // The loop has a hint, so its repeated reads do not count as those of a loop
+                // without one.
                 self.repeats = 0;
                 self.idle + 1
             }
@@ -385,7 +390,7 @@ impl SpinLog {
         self.is_in_cycle(spin_bound)
     }
 
-    /// The last rounds that were the same are over, and are kept with those before.
+    /// The run of equal rounds is over, and joins the earlier rounds of the cycle.
     #[inline]
     fn keep_last_run(&mut self, spin_bound: u32) {
         if let Some(hint) = self.site
@@ -396,11 +401,12 @@ impl SpinLog {
         }
     }
 
-    /// Whether the thread is to wait because its last rounds were a cycle, and notes for what.
+    /// Whether the thread is to wait because its last rounds were a cycle. Sets the values to wait
+    /// for.
     #[inline(always)]
     fn is_in_cycle(&mut self, spin_bound: u32) -> bool {
         let times = times(spin_bound);
-        // Mostly something was changed a moment ago.
+        // Mostly there was a change shortly before.
         self.cycle.may_repeat(self.run as usize, times) && self.find_cycle(times)
     }
 
@@ -414,8 +420,8 @@ impl SpinLog {
         (self.cycle).repeats(hint, &self.before, self.run as usize, times)
     }
 
-    /// The thread has come to another hint with nothing in between. Says whether that were too
-    /// many.
+    /// The thread has reached another hint with no operation in between. Returns whether it has
+    /// made too many such hints.
     #[cold]
     fn hint_again(&mut self) -> bool {
         self.alike = None;
@@ -424,9 +430,9 @@ impl SpinLog {
         self.bare > BARE_MAX
     }
 
-    /// The thread, which has changed something before it came to this hint or the one before, comes
-    /// to a hint, maybe to the one where it was last. Says whether it has undone what it has done,
-    /// as in its last iteration.
+    /// The thread reaches a hint, maybe its last hint again, after a change before this hint or
+    /// before the previous one. Returns whether it has undone its changes, as in its last
+    /// iteration.
     fn follow(&mut self, same_place: bool) -> bool {
         let undoes = self.follows && self.round.turn();
         let followed = std::mem::replace(&mut self.follows, same_place && self.changed);
@@ -436,8 +442,8 @@ impl SpinLog {
         undoes
     }
 
-    /// What the thread waits for that is to wait at a hint; nothing if it has made hints only, and
-    /// too many.
+    /// The values that a thread waits for if it is to wait at a hint. Empty if it has made too many
+    /// bare hints.
     pub(crate) fn awaited(&self) -> &[(ObjectId, u64)] {
         match self.awaits {
             Awaited::Nothing => &[],
@@ -447,8 +453,8 @@ impl SpinLog {
         }
     }
 
-    /// If a thread that is to wait at a hint does so because it is in a cycle: the first of the
-    /// hints of that, as they stand in the program.
+    /// If a thread is to wait at a hint because it is in a cycle: the first hint of the cycle in
+    /// the order of the source.
     pub(crate) fn awaits_in_cycle(&self) -> Option<Site> {
         match self.awaits {
             Awaited::InCycle => self.cycle.first_hint(),
@@ -456,23 +462,24 @@ impl SpinLog {
         }
     }
 
-    /// Whether the iteration that has come to a hint was like the one before; `None` if there was
-    /// nothing in it.
+    /// Whether the iteration that has reached a hint was like the one before; `None` if it had no
+    /// operation.
     pub(crate) fn is_alike(&self) -> Option<bool> {
         self.alike
     }
 
-    /// Whether [`SpinLog::repeats_itself`] with this bound may give something to wait for.
+    /// Whether [`SpinLog::repeats_itself`] may return values to wait for, with this bound.
     #[inline]
     pub(crate) fn may_wait(&self, bound: u32) -> bool {
         self.repeats >= bound
     }
 
-    /// The thread is about to read `object` at `site`, without any hint before. Gives what to wait
-    /// for, if it has done so often enough and found the same each time.
+    /// The thread is about to read `object` at `site`, without a hint before. Returns the values to
+    /// wait for, if it has repeated the read often enough and found the same value each time.
     ///
-    /// What the object shows now does not count: who runs before the thread does may change it, and
-    /// whether the thread waits must not hang on what no event of its own has seen.
+    /// The current value of the object does not count. Threads that run before this thread may
+    /// change the value, and the decision to wait must not depend on a value that no event of the
+    /// thread has read.
     pub(crate) fn repeats_itself(
         &mut self,
         site: Site,
@@ -485,18 +492,18 @@ impl SpinLog {
             return None;
         }
         self.repeats = 0;
-        // What was read before this wait is not in the round that comes to the next hint.
+        // The reads before this wait are not part of the round that reaches the next hint.
         self.cycle.reset();
         self.run = 0;
         self.turn(site);
         Some(&self.before)
     }
 
-    /// The thread reads `object` at `site`, and finds `value`.
+    /// The thread reads `object` at `site`, and finds `value`. Returns whether this is the read by
+    /// which a loop is recognised.
     ///
-    /// A loop may read several locations, and may have been preceded by other reads; it is
-    /// recognised by any one read that comes back before [`ENOUGH`] others, or [fewer](FEW).
-    /// Whether this is that read now.
+    /// A loop may read several locations, and other reads may precede it. It is recognised by any
+    /// one read that is repeated before [`ENOUGH`] other reads, or [fewer](FEW).
     #[inline(always)]
     pub(crate) fn come_back(
         &mut self,
@@ -506,8 +513,8 @@ impl SpinLog {
         bound: u32,
     ) -> bool {
         if let Some((known, before, seen)) = self.unhinted {
-            // One place in the program has one address; comparing names would take longer than the
-            // read.
+            // Each place in the program has one address. A comparison of names would take longer
+            // than the read.
             if ptr::eq(known, site) && (before, seen) == (object, value) {
                 self.others = 0;
                 self.repeats += 1;
@@ -542,32 +549,34 @@ impl SpinLog {
     }
 }
 
-/// What an operation on anything but an atomic means for whether its thread only looks.
+/// The meaning of an operation, on any object but an atomic, for the question whether its thread
+/// only reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meaning {
     Nothing,
     Change,
-    /// It has seen this ([`State::polled_by`](crate::rt::object::State::polled_by)).
+    /// The operation has read this value
+    /// ([`State::polled_by`](crate::rt::object::State::polled_by)).
     Look(u64),
 }
 
-/// What an operation means that came out like this where the object showed something before, and
-/// shows something now.
+/// The meaning of an operation with this outcome, on an object that showed `before` and shows
+/// `now`.
 #[inline]
 pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)) -> Meaning {
     let looks = only_looks(kind) && outcome.succeeded();
     if is_silent(kind, outcome) {
         Meaning::Nothing
     } else if matches!(kind, OpKind::Unpark) {
-        // Which of several unparks has made the token available is nothing to see, but it is there
-        // now.
+        // The program cannot see which of several unparks has made the token available, but it can
+        // see that the token is available now.
         Meaning::Look(now)
     } else if kind.counts() {
         meaning_of_count(kind, outcome, (before, now))
     } else if !looks && now != before || changes(kind, outcome) {
         Meaning::Change
     } else if outcome != Outcome::Done || looks {
-        // A lock that was taken was free.
+        // A lock that the operation has taken was free.
         Meaning::Look(if looks { before & !3 } else { before })
     } else {
         Meaning::Nothing
@@ -577,7 +586,7 @@ pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)
 /// [`meaning`] of an operation that [counts](OpKind::counts).
 ///
 /// A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows
-/// that there still are references, or that there are none.
+/// whether there are references left.
 #[inline(always)]
 pub(crate) fn meaning_of_count(
     kind: &OpKind,
@@ -590,9 +599,9 @@ pub(crate) fn meaning_of_count(
     }
 }
 
-/// Whether the operation is a change, whatever the object shows of it. A dropped sender is one even
-/// if it is not the last: which one is the last depends on the order. That an initialisation begins
-/// or fails is not shown.
+/// Whether the operation is a change, even if the object does not show it. A dropped sender is a
+/// change even if it is not the last sender: the order decides which one is the last. The beginning
+/// or the failure of an initialisation does not show.
 fn changes(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
         OpKind::DropSender | OpKind::EndOnce { .. } => true,
@@ -601,8 +610,8 @@ fn changes(kind: &OpKind, outcome: Outcome) -> bool {
     }
 }
 
-/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock
-/// only to look at what it protects is no progress.
+/// Whether the operation belongs to a critical section without a change. To take a lock only to
+/// read the protected data is no progress.
 fn only_looks(kind: &OpKind) -> bool {
     matches!(
         kind,
@@ -618,8 +627,8 @@ fn only_looks(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether the operation counts neither as a change nor as a look. It commutes with others that
-/// change what it would have seen, so what it saw must not decide when a loop waits.
+/// Whether the operation counts neither as a change nor as a read. It commutes with operations that
+/// change the value it would have read, so that value must not decide when a loop waits.
 fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
         OpKind::Taken { .. } | OpKind::EndForNoReason => true,

@@ -1,7 +1,7 @@
-//! Which plain memory was accessed, and by whom last?
+//! Which plain memory was accessed, and by which threads last?
 //!
-//! A cell stays where it is found from one execution to the next, because mostly the next one has a
-//! cell in the same place. It counts only in the execution in which it was met last.
+//! A cell keeps its place from one execution to the next, because mostly the next execution has a
+//! cell at the same address. It counts only in the last execution that met it.
 
 use std::collections::BTreeMap;
 
@@ -16,41 +16,42 @@ pub(super) struct Cells {
     /// By address and size: a cell may begin where another one that contains it begins.
     numbers: BTreeMap<(usize, usize), u32>,
     list: Vec<Cell>,
-    /// How many executions there have been, and how many cells this one has met.
+    /// The number of executions so far, and the number of cells that this execution has met.
     execution: u32,
     met: usize,
-    /// Where the cells are that were looked up last, by [`Cells::near`].
+    /// The numbers of the cells that were looked up last, by [`Cells::near`].
     recent: [u32; NEAR],
-    /// A bit for each granule of memory that has some of a cell; many have the same bit.
+    /// A set of the granules of memory that overlap a cell. Many granules share a bit.
     granules: u64,
     /// The first and the last address at which a cell begins.
     first: usize,
     last: usize,
 }
 
-/// The accesses to one cell that a later one may race with.
+/// The accesses to one cell that a later access may race with.
 #[derive(Debug, Default)]
 pub(super) struct Cell {
     memory: (usize, usize),
-    /// In which execution it was met last, or [`GONE`].
+    /// The last execution that met this cell, or [`GONE`].
     execution: u32,
     pub(super) write: Option<Epoch>,
-    /// Who has written it, after how many events for the first time.
+    /// Each thread that has written the cell, with the number of its events before its first write.
     writers: Vec<(ThreadId, u32)>,
     reads: Vec<Epoch>,
     /// The accesses that have begun and not ended.
     pub(super) open: Vec<Epoch>,
-    /// Where it is.
+    /// The region of memory that contains the cell.
     region: Option<Region>,
 }
 
 /// No execution has this number.
 const GONE: u32 = u32::MAX;
 
-/// How many cells are found without a search.
+/// The number of cells that are found without a search.
 const NEAR: usize = 16;
 
-/// How many cells that are gone are kept in addition to twice as many as an execution has.
+/// The number of removed cells that are kept, in addition to twice the number of cells of an
+/// execution.
 const SPARE: usize = 64;
 
 /// The binary logarithm of the size of a granule in bytes.
@@ -103,7 +104,8 @@ impl Cells {
         self.list.get_mut(number as usize)
     }
 
-    /// That cell. If the execution has not met it, it is there with this write, in this region.
+    /// The same cell. If the execution has not met the cell yet, the cell is added with this first
+    /// write and this region.
     #[inline]
     pub(super) fn meet(
         &mut self,
@@ -141,8 +143,8 @@ impl Cells {
         number
     }
 
-    /// Whether a cell may begin in this memory. Mostly none does, and that can be told without a
-    /// search.
+    /// Whether a cell may begin in this memory. Mostly no cell does, and the set of granules shows
+    /// that without a search.
     #[inline]
     fn may_be_within(&self, start: usize, length: usize) -> bool {
         self.met > 0
@@ -164,7 +166,7 @@ impl Cells {
         cells.filter(|cell| cell.execution == self.execution)
     }
 
-    /// These are gone.
+    /// Removes the cells that begin in this memory.
     #[inline]
     pub(super) fn forget(&mut self, start: usize, length: usize) {
         if self.may_be_within(start, length) {
@@ -192,8 +194,8 @@ impl Cells {
 }
 
 impl Cell {
-    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one that
-    /// is not known to be `in_order`.
+    /// The race of an access with an earlier one that is neither in `clock`, the clock of the
+    /// thread of `access`, nor known to be `in_order`.
     pub(super) fn check(
         &self,
         access: &Access,
@@ -244,14 +246,16 @@ impl Cell {
         open.any(|other| key(&other.access) == key(access))
     }
 
-    /// After how many of its events this thread wrote it for the first time.
+    /// The number of events of this thread before its first write to the cell. None if the thread
+    /// has not written the cell.
     fn written_by(&self, thread: ThreadId) -> Option<u32> {
         let mut writers = self.writers.iter();
         writers.find_map(|&(who, after)| (who == thread).then_some(after))
     }
 
-    /// An access has lasted up to here. A pointer to the cell may outlive later accesses by its own
-    /// thread, which still count when it ends.
+    /// Notes an access that has lasted up to this epoch. A pointer to the cell may outlive later
+    /// accesses by its own thread; those accesses still count when the access through the pointer
+    /// ends.
     pub(super) fn note(&mut self, epoch: Epoch) {
         let Access { thread, after, .. } = epoch.access;
         let later = |earlier: &Epoch| earlier.access.thread == thread && earlier.time > epoch.time;

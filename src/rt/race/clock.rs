@@ -1,15 +1,16 @@
-//! What does a thread know of the others?
+//! Which actions of the other threads does a thread know of?
 
 use crate::rt::event::id::ThreadId;
 
-/// Of how many threads a clock knows without memory of its own. Few tests have more.
+/// The number of threads that a clock covers without memory of its own on the heap. Few tests have
+/// more threads.
 const FEW: usize = 8;
 
-/// For each thread how much of what it has done is known.
+/// A vector clock: for each thread, the time up to which its actions are known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     few: [u32; FEW],
-    /// Of the threads from [`FEW`] on.
+    /// The times of the threads from [`FEW`] on.
     more: Vec<u32>,
 }
 
@@ -21,7 +22,7 @@ impl Clone for Clock {
         }
     }
 
-    /// Keeps the memory that this clock has.
+    /// Reuses the memory that this clock has.
     #[inline]
     fn clone_from(&mut self, other: &Clock) {
         self.few = other.few;
@@ -40,7 +41,7 @@ impl Clock {
         }
     }
 
-    /// The thread goes on. Gives its time until now.
+    /// Advances the time of the thread, and returns its time before that.
     #[inline]
     pub(super) fn tick(&mut self, thread: ThreadId) -> u32 {
         let entry = match self.few.get_mut(thread.index()) {
@@ -58,7 +59,7 @@ impl Clock {
         time
     }
 
-    /// Learns what `other` knows.
+    /// Adds all that `other` knows of.
     #[inline]
     pub(super) fn join(&mut self, other: &Clock) {
         for (mine, &theirs) in self.few.iter_mut().zip(&other.few) {

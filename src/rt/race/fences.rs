@@ -1,29 +1,30 @@
-//! At which time of its thread was something done, where fences count?
+//! At which time of its thread was an action done, when fences count?
 
 use crate::rt::event::fence::MadeSoFar;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::Block;
 
-/// Which fences there were. The time of a thread is how many events and fences it has performed,
-/// since what it does in front of a fence and behind it is not told by the same stores.
+/// The fences so far. The time of a thread is the number of events and fences that it has
+/// performed. Fences count, because a store publishes the actions in front of a fence and not those
+/// behind it.
 #[derive(Debug, Default)]
 pub(super) struct Fences(
     /// By thread, in order.
     Vec<Vec<OneFence>>,
 );
 
-/// What is to be known of a fence later on.
+/// The facts about a fence that are needed later.
 #[derive(Debug)]
 pub(super) struct OneFence {
-    /// How many events its thread had performed.
+    /// The number of events that its thread had performed.
     pub(super) after: u32,
-    /// The time of its thread behind it.
+    /// The time of its thread behind the fence.
     pub(super) behind: u32,
     pub(super) made: MadeSoFar,
 }
 
 impl OneFence {
-    /// Whether its thread has made this block behind it.
+    /// Whether its thread has made this block behind the fence.
     fn is_before(&self, block: &Block) -> bool {
         let layout = (block.size, block.align);
         let counts = self.made.iter().find(|(other, _)| *other == layout);
@@ -59,7 +60,7 @@ impl Fences {
         index + passed as u32
     }
 
-    /// How many events the thread has performed by this time.
+    /// The number of events that the thread has performed by this time.
     pub(super) fn events(&self, thread: ThreadId, time: u32) -> u32 {
         let passed = self
             .of(thread)

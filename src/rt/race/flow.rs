@@ -1,11 +1,12 @@
-//! Has a thread learnt, by whatever operations, that another one had come to a point?
+//! Has a thread learnt, by any operations, that another thread had reached a point?
 //!
-//! Here nothing is too weak: whoever reads what was written knows what the writer knew, whatever
-//! the orderings and whatever the language grants, and hands it on by what it writes. So an access
-//! that comes before a free by such a way alone may be the reason for the free, and then no
-//! execution has them in the other order. It is told apart from one that only happened to come
-//! first: who overwrites what another thread has read or written has learnt nothing, nor has who
-//! does what commutes with that.
+//! Here no ordering is too weak. A thread that reads a written value knows all that the writer
+//! knew, whatever the orderings are and whatever the language grants, and its own writes pass that
+//! on. So an access that precedes a free by such a flow alone may be the reason for the free, and
+//! then no execution has the two in the other order. Such an access differs from an access that
+//! only happened to come first: a thread that overwrites a value, which another thread has read or
+//! written, has learnt nothing, nor has a thread with an operation that commutes with that read or
+//! write.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,15 +16,15 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Rmw};
 use crate::rt::relation::independence::{Classes, changes_value};
 
-/// Whether after these events `learner` knows of what `thread` did when it had performed so many of
-/// its own: of its next one, or of what it did just before that.
+/// Whether `learner` knows, after these events, of what `thread` did when it had performed so many
+/// of its own events: of its next event, or of its actions directly before that event.
 pub(super) fn reaches(
     events: &[Event],
     (thread, performed): (ThreadId, u32),
     learner: ThreadId,
 ) -> bool {
     let mut knowing = FxHashSet::default();
-    // In which ways those who know have changed an object.
+    // By object, the classes of the changes that the knowing threads have made.
     let mut told: FxHashMap<ObjectId, Classes> = FxHashMap::default();
     for event in events {
         let me = event.thread;
@@ -34,7 +35,7 @@ pub(super) fn reaches(
             OpKind::Spawn { child } if knowing.contains(&me) => {
                 knowing.insert(child);
             }
-            // It has ended, and so has done what it did behind its last event.
+            // The child has ended, and so its actions behind its last event are over, too.
             OpKind::Join { child } if child == thread || knowing.contains(&child) => {
                 knowing.insert(me);
             }
@@ -60,12 +61,13 @@ pub(super) fn reaches(
     knowing.contains(&learner)
 }
 
-/// Whether `taker` has got a pointer into this memory from an atomic, which came there from the
-/// thread that made what is in it when it had performed so many events: by that thread itself, or
-/// by the hands of others who had got it so.
+/// Whether `taker` has got a pointer into this memory from an atomic, and that pointer came from
+/// the thread that made the content of the memory when it had performed so many events: directly,
+/// or through other threads that had got the pointer in the same way.
 ///
-/// Whoever has the pointer from anywhere else may have it by what is not seen, and be ordered by
-/// that. So may who has only looked at it, if another thread has then taken it out of the atomic.
+/// A thread that has the pointer from another source may have it through an operation that the
+/// model does not see, and that operation may order the two. The same holds for a thread that has
+/// only read the atomic, if another thread has then taken the pointer out of it.
 pub(super) fn hands_over(
     events: &[Event],
     (maker, made): (ThreadId, u32),
@@ -73,7 +75,8 @@ pub(super) fn hands_over(
     taker: ThreadId,
 ) -> bool {
     let is_within = |value: u64| (value as usize).wrapping_sub(start) < length;
-    // Who has it from which atomic, and which atomics hold it that one of those has written.
+    // The threads that have the pointer, each with the atomic it comes from, and the atomics that
+    // hold the pointer because such a thread, or the maker, has written them.
     let mut having: Vec<(ThreadId, ObjectId)> = Vec::new();
     let mut holding: Vec<ObjectId> = Vec::new();
     for event in events {
@@ -103,7 +106,7 @@ pub(super) fn hands_over(
     having.iter().any(|&(thread, _)| thread == taker)
 }
 
-/// The value that the event has put in the place of that of an atomic.
+/// The value that the event has written over the previous value of an atomic.
 pub(super) fn put(event: &Event) -> Option<u64> {
     match event.operation.kind {
         OpKind::Store { value, .. }

@@ -1,27 +1,27 @@
 //! Is every access to plain memory ordered with the others?
 //!
-//! A consumer of events: the [`Detector`] is told every event and every access to a cell, and says
-//! where two accesses of different threads, one of them a write, are not ordered by what the
-//! language grants ([`sync`]). Vector clocks with epochs, as in FastTrack (Flanagan and Freund,
-//! PLDI 2009): of the writes only the last has to be kept, of the reads one per thread since that
-//! write.
+//! The [`Detector`] consumes events: it observes every event and every access to a cell, and
+//! reports two accesses of different threads, one of them a write, that the language's
+//! happens-before ([`sync`]) does not order. It uses vector clocks with epochs, as FastTrack does
+//! (Flanagan and Freund, PLDI 2009): of the writes it keeps only the last, of the reads one per
+//! thread since that write.
 //!
 //! Accesses are neither events nor scheduling points. One execution per trace is enough to see
 //! every race, because equal traces have equal synchronisation.
 //!
-//! Two more things are accesses. Giving a block back to the allocator conflicts with every use of
-//! what is in it, cells and shims alike. And a shim's own memory can be read or written plainly
-//! (`get_mut`, `unsync_load`), which conflicts with its operations.
+//! Two more actions count as accesses. A free of a block conflicts with every use of its content,
+//! cells and shims alike. And plain reads and writes of a shim's own memory (`get_mut`,
+//! `unsync_load`) conflict with the operations of the shim.
 //!
-//! What a block holds is written when it has been allocated, by the same thread, and no shim is
-//! told: `new` is a constant. So the allocation counts as a write of the whole block, and whoever
-//! has the pointer by a store that publishes nothing may not use what it leads to, be it a cell or
-//! an atomic. What is on the stack of a thread has been made there, too: at some time, of which
-//! only the beginning of that thread is known to be earlier.
+//! The content of a block is written after its allocation, by the same thread, and no shim
+//! announces that write: `new` is a constant. So the allocation counts as a write of the whole
+//! block. A thread that has the pointer from a store that publishes nothing may not use the
+//! pointed-to memory, be it a cell or an atomic. The content of a thread's stack has been made by
+//! that thread, too, at an unknown time: only the beginning of that thread is known to be earlier.
 //!
-//! Giving a block back is such a use as well, but only by who has got the pointer from an atomic:
-//! whoever has it from elsewhere may have it by a lock or a channel that is not a shim
-//! ([`flow::hands_over`]).
+//! A free is such a use as well, but only by a thread that has got the pointer from an atomic: a
+//! thread that has the pointer from elsewhere may have it through a lock or a channel that is not a
+//! shim ([`flow::hands_over`]).
 
 mod cells;
 mod clock;
@@ -57,34 +57,35 @@ pub(crate) use weak::too_weak;
 pub(crate) struct Detector {
     knowledge: Knowledge,
     cells: Cells,
-    /// Shims whose memory is accessed plainly.
+    /// The shims with plainly accessed memory.
     mixed: FxHashMap<ObjectId, (usize, usize)>,
-    /// Whether any cell was ever accessed in this exploration; until then events are not followed.
+    /// Whether any cell was accessed in this exploration. Before the first such access, the
+    /// detector ignores events.
     active: bool,
-    /// How many events [`Detector::sees_less`] has looked at, and what it has found.
+    /// The number of events that [`Detector::sees_less`] has examined, and its answer for them.
     weaker: (usize, bool),
     aside: Aside,
 }
 
-/// What the threads know of each other where events are not followed, as far as that was asked for.
+/// The clocks of the threads while the detector is inactive, computed on demand.
 #[derive(Debug, Default)]
 struct Aside {
     knowledge: Knowledge,
-    /// So many events it has learnt of, and fences.
+    /// The number of events and the number of fences that `knowledge` contains.
     seen: (usize, usize),
-    /// So many values that are gone.
+    /// The number of given-up values that `knowledge` contains.
     gone: usize,
 }
 
 impl Aside {
-    /// What they know after all that has happened so far, of which a part may have been learnt of
-    /// before.
+    /// The clocks after all events and fences so far. The call adds those that came since the last
+    /// call.
     fn after(&mut self, past: Past<'_>, gone: &[ValueGone]) -> &mut Knowledge {
         let now = (past.events.len(), past.fences.len());
         let since = std::mem::replace(&mut self.seen, now);
         let gone = &gone[std::mem::replace(&mut self.gone, gone.len())..];
         let events = &past.events[since.0..];
-        // Who has done nothing since may have given a value up since.
+        // A thread without a new event may still have given a value up.
         let late = gone.iter();
         let late = late.filter(|gone| !events.iter().any(|event| gone.is_behind(event)));
         late.for_each(|&gone| self.knowledge.value_is_gone(gone));
@@ -102,8 +103,9 @@ impl Aside {
     }
 }
 
-/// The making of the memory in this region, seen by who uses what is in it: the allocation of its
-/// block, or the first that its thread did, behind which the variable has been made.
+/// The making of the memory in this region, as a use of its content sees it: the allocation of the
+/// block; or, for a variable on a stack, the first action of its thread, because the variable was
+/// made at some time behind that action.
 fn making(region: &Region, used: &Access, fences: &Fences) -> Option<Epoch> {
     match *region {
         Region::Heap { thread, events, .. } => {
@@ -115,8 +117,8 @@ fn making(region: &Region, used: &Access, fences: &Fences) -> Option<Epoch> {
     }
 }
 
-/// What this thread made at that time, when it had performed so many events, as a use of it sees
-/// it.
+/// What this thread made at that time, when it had performed `after` events, as an access for
+/// `used` to race with.
 fn made((thread, after): (ThreadId, u32), time: u32, used: &Access) -> Epoch {
     Epoch {
         access: Access {
@@ -130,25 +132,25 @@ fn made((thread, after): (ThreadId, u32), time: u32, used: &Access) -> Epoch {
     }
 }
 
-/// No access is known to be in order.
+/// No earlier access is known to be in order.
 fn none(_: &Access) -> bool {
     false
 }
 
-/// Whether the event is an operation on an atomic that tells others less, or learns less from them,
-/// than it comes after.
+/// Whether the event is an operation on an atomic that publishes less, or learns less, than happens
+/// before it in the trace.
 fn is_weak(event: &Event) -> bool {
     sync::reads(event).is_some_and(|order| !acquires(order))
         || sync::writes(event).is_some_and(|order| !releases(order))
 }
 
-/// Whether it is known that the thread of this event, which knows what is in `clock`, has learnt of
-/// its object.
+/// Whether the thread of this event, with the clock `clock`, is known to have learnt of the object
+/// of the event.
 ///
 /// # Errors
 ///
-/// The race, if it has not: another thread has allocated the block that the object is in, or has it
-/// on its stack.
+/// The race, if the thread has not learnt of it: another thread has allocated the block that
+/// contains the object, or has the object on its stack.
 #[inline(never)]
 fn has_learnt(
     event: &Event,
@@ -156,8 +158,9 @@ fn has_learnt(
     clock: &Clock,
     fences: &Fences,
 ) -> Result<bool, Box<DataRace>> {
-    // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of
-    // std's that nobody waits for: no event shows that it was learnt of.
+    // The token of a waker is in a block of the runtime's own, and a waker may be passed on through
+    // a lock of std on which no thread waits. So no event shows that the thread has learnt of the
+    // token.
     if matches!(event.operation.kind, OpKind::Park | OpKind::Unpark) {
         return Ok(false);
     }
@@ -182,7 +185,7 @@ fn has_learnt(
 
 impl Empty for Detector {
     fn empty(&mut self) {
-        // Otherwise nothing was noted.
+        // Otherwise the detector has noted nothing.
         if self.active || self.aside.seen != (0, 0) {
             *self = Detector::default();
         }
@@ -197,28 +200,29 @@ impl Detector {
         self.active
     }
 
-    /// The first cell of the exploration is met, after all of this, and these values are gone.
+    /// Activates the detector at the first cell of the exploration, after these events and fences,
+    /// with these values given up.
     pub(crate) fn activate(&mut self, past: Past<'_>, gone: &[ValueGone]) {
         self.active = true;
         self.knowledge.catch_up(past, (0, 0), gone);
     }
 
-    /// A thread has made a fence.
+    /// Observes a fence.
     pub(crate) fn fence(&mut self, fence: &Fence) {
         if self.active {
             self.knowledge.fence(fence);
         }
     }
 
-    /// A value is gone that there are weak references to.
+    /// Observes that a value is given up while weak references to it remain.
     pub(crate) fn value_is_gone(&mut self, gone: ValueGone) {
         if self.active {
             self.knowledge.value_is_gone(gone);
         }
     }
 
-    /// Whether some operation among these events, which are all so far, has an ordering by which it
-    /// tells others less, or learns less from them, than it comes after.
+    /// Whether one of these events, which are all events so far, is an operation on an atomic that
+    /// publishes less, or learns less, than happens before it in the trace.
     pub(crate) fn sees_less(&mut self, events: &[Event]) -> bool {
         let (known, less) = &mut self.weaker;
         *less = *less || events[(*known).min(events.len())..].iter().any(is_weak);
@@ -226,12 +230,12 @@ impl Detector {
         *less
     }
 
-    /// An event has happened.
+    /// Observes an event.
     ///
     /// # Errors
     ///
-    /// The race, if it is not ordered with an earlier plain access to the memory of its object, or
-    /// with the allocation of the block that its object is in.
+    /// The race, if the event is not ordered with an earlier plain access to the memory of its
+    /// object, or with the allocation of the block that contains its object.
     #[inline]
     pub(crate) fn observe(&mut self, event: &Event, names: &Names) -> Result<(), Box<DataRace>> {
         if !self.active {
@@ -267,7 +271,7 @@ impl Detector {
         self.mixed.clear();
     }
 
-    /// Forgets the cells in memory that is used for something else from now on.
+    /// Removes the cells in memory that is reused from now on.
     #[inline]
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         if self.active {
@@ -275,18 +279,19 @@ impl Detector {
         }
     }
 
-    /// Whether there is something in this memory that the access by which it is freed may race
-    /// with.
+    /// Whether this memory contains a cell that the free of the memory may race with.
     pub(crate) fn knows_in(&self, start: usize, length: usize) -> bool {
         self.active && self.cells.any_within(start, length)
     }
 
-    /// The memory is given back, with these objects and the cells in it. Some of the objects may be
-    /// `counts` of its references: who gives it back has waited for all who have given theirs up.
+    /// The memory is freed, with these objects and the cells in it. Some of the objects may be
+    /// `counts` of its references: the freeing thread has waited for all threads that have given
+    /// their references up.
     ///
     /// # Errors
     ///
-    /// The race, if that is not ordered with a use of them, which is not known to be `in_order`.
+    /// The race, if the free is not ordered with a use of an object or a cell, and that use is not
+    /// known to be `in_order`.
     pub(crate) fn free(
         &mut self,
         (start, length): (usize, usize),
@@ -304,7 +309,8 @@ impl Detector {
         let Some(race) = races.next() else {
             return Ok(());
         };
-        // The last use of that thread: what orders that orders the others, too.
+        // The last use of that thread: an operation that orders the last use orders the others,
+        // too.
         let thread = race.first.thread;
         let its = races.filter(|other| other.first.thread == thread);
         Err(its.fold(race, |last, other| {
@@ -315,9 +321,9 @@ impl Detector {
         }))
     }
 
-    /// The race of the free of this block with its making: the thread that gives it back has got
-    /// the pointer in a way that does not order the two. This has happened so far, and these values
-    /// are gone.
+    /// The race of the free of this block with its making: the freeing thread has got the pointer
+    /// in a way that does not order the two. `past` and `gone` are the events and fences, and the
+    /// given-up values, so far.
     pub(crate) fn free_of_made(
         &mut self,
         (start, block): (usize, &Block),
@@ -330,7 +336,8 @@ impl Detector {
         if maker == access.thread || !self.sees_less(events) {
             return None;
         }
-        // To follow all events from here on would find what nobody has asked for.
+        // The detector stays inactive: with all events observed from here on, it would report races
+        // that the test has not asked for.
         let knowledge = match self.active {
             true => &mut self.knowledge,
             false => self.aside.after(past, gone),
@@ -356,7 +363,7 @@ impl Detector {
         }))
     }
 
-    /// The race of an event on what is in a block with the free of that.
+    /// The race of the free of a block with this event on an object in the block.
     pub(crate) fn late(&self, event: &Event, free: Access) -> Box<DataRace> {
         let first = sync::access(event);
         Box::new(DataRace {
@@ -379,8 +386,9 @@ impl Detector {
         !self.mixed.is_empty()
     }
 
-    /// There is another object now where this one was. If its memory was accessed plainly, which
-    /// may be what has changed it, the operations on the other one must be ordered with that, too.
+    /// Another object now takes the place of this one. If the memory of the old object was accessed
+    /// plainly, that access may be the change that made the new object. So the operations on the
+    /// new object must be ordered with the access, too.
     pub(crate) fn is_followed(&mut self, object: ObjectId, by: ObjectId) {
         if let Some(&memory) = self.mixed.get(&object) {
             self.mixed.insert(by, memory);
@@ -392,12 +400,12 @@ impl Detector {
         self.cells.get(memory).is_some()
     }
 
-    /// Begins an access to the cell at this address, of this size in bytes; it may be the memory of
-    /// `object`. Where it is has to be said if the cell is not known.
+    /// Begins an access to the cell at this address, of this size in bytes. The cell may be the
+    /// memory of `object`. `region` is required if the cell is not known.
     ///
     /// # Errors
     ///
-    /// The race, if it is not ordered with an earlier access.
+    /// The race, if the access is not ordered with an earlier one.
     pub(crate) fn begin(
         &mut self,
         memory: (usize, usize),
@@ -406,7 +414,7 @@ impl Detector {
         access: Access,
     ) -> Result<(), Box<DataRace>> {
         if let Some(object) = object {
-            // There may be no room for what it knows.
+            // Makes room for the clock of the thread.
             self.knowledge.of(access.thread);
             let clock = self.knowledge.known_to(access.thread);
             (self.knowledge).check(object, &access, clock, &none)?;
@@ -431,7 +439,7 @@ impl Detector {
         Ok(())
     }
 
-    /// The access to this cell that `thread` began last at `site` goes on.
+    /// Extends the access to this cell that `thread` began last at `site`.
     pub(crate) fn go_on(&mut self, memory: (usize, usize), thread: ThreadId, site: Site) {
         let time = self.knowledge.of(thread).get(thread);
         let until = self.knowledge.fences().events(thread, time);
@@ -441,7 +449,7 @@ impl Detector {
         }
     }
 
-    /// Ends that access, which has lasted up to now, or else at least up to the last event of its
+    /// Ends that access. It has lasted up to now, or else at least up to the last event of its
     /// thread.
     pub(crate) fn end(
         &mut self,
@@ -455,7 +463,7 @@ impl Detector {
         let until = self.knowledge.fences().events(thread, time);
         if let Some((cell, at)) = self.open(memory, thread, site) {
             let began = cell.open.remove(at);
-            // What has not lasted is noted.
+            // An access that has not lasted is already noted.
             if time > began.time {
                 cell.note(Epoch {
                     time,
@@ -473,7 +481,7 @@ impl Detector {
         site: Site,
     ) -> Option<(&mut cells::Cell, usize)> {
         let cell = self.cells.get_mut(memory)?;
-        // Most often it is the same in memory, too.
+        // Equal sites mostly have the same address.
         let there = |other: Site| ptr::eq(other, site) || other == site;
         let mine = |epoch: &Epoch| epoch.access.thread == thread && there(epoch.access.site);
         let at = cell.open.iter().rposition(mine)?;
@@ -481,14 +489,15 @@ impl Detector {
     }
 }
 
-/// Whether the second thread has learnt of the first access, in whatever way: what orders the two
-/// is too weak, or is nothing that the language orders by, but is there.
+/// Whether the second thread has learnt of the first access in any way, by an operation that is too
+/// weak to order the two, or by one that orders nothing in the language.
 pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
     let first = &race.first;
     let performed = match race.lasts {
         Lasts::Until(events) => events,
-        // Up to when it has to be known, nobody can say: it counts what the first thread has told
-        // since it began.
+        // The end of the access is unknown, and so is the time up to which the second thread must
+        // know of the first. Here all that the first thread has told since the beginning of the
+        // access counts.
         Lasts::OnAndOn => first.after,
     };
     flow::reaches(events, (first.thread, performed), race.second.thread)

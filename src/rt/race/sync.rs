@@ -1,10 +1,13 @@
 //! What does an operation tell other threads, and what does it learn from them?
 //!
-//! This is the happens-before that the language grants to plain memory, and nothing more: C++20's
-//! synchronises-with for atomics and fences ([atomics.order], [atomics.fences]), and what std's
-//! docs promise of its locks, threads and channels. It is weaker than the one of
-//! `rt/relation/happens_before.rs`, which orders all conflicting events so that executions can be
-//! told apart: there a relaxed load comes after the store it reads from, here it learns nothing.
+//! An operation *tells* its object what its thread knows: the clock of the thread joins that of the
+//! object. It *learns* what the object has been told: the clock of the object joins that of the
+//! thread. Together these operations compute the happens-before that the language grants to plain
+//! memory, and nothing more: C++20's synchronises-with for atomics and fences ([atomics.order],
+//! [atomics.fences]), and the promises of std's docs for its locks, threads and channels. It is
+//! weaker than the happens-before of `rt/relation/happens_before.rs`, which orders all conflicting
+//! events so that executions can be told apart: there a relaxed load comes after the store it reads
+//! from, here it learns nothing.
 //!
 //! Operations that commute tell and learn the same in either order, or equal traces would not have
 //! equal races: a reader's unlock tells writers and not readers, a release of a count only tells.
@@ -22,7 +25,7 @@ use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
 use crate::rt::relation::independence::Class;
 
-/// What every thread knows.
+/// The clocks of all threads, and those of the objects they learn from.
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     threads: Vec<Thread>,
@@ -30,8 +33,8 @@ pub(super) struct Knowledge {
     fences: Fences,
 }
 
-/// What there is to be learnt from each object. Objects keep their numbers from one execution to
-/// the next, so what they have told is only forgotten when they are met again.
+/// The clocks of the objects. Objects keep their numbers from one execution to the next, and the
+/// clocks of an object are cleared only when an execution meets the object again.
 #[derive(Debug, Default)]
 struct Objects {
     list: Vec<Object>,
@@ -76,37 +79,40 @@ impl Objects {
 #[derive(Debug, Default)]
 struct Thread {
     clock: Clock,
-    /// What it knew at its last release fence: what its relaxed stores tell.
+    /// The clock of the thread at its last release fence: its relaxed stores tell that clock.
     released: Clock,
-    /// What its relaxed loads have seen, to be learnt at an acquire fence.
+    /// The clocks that its relaxed loads have read, which the thread learns at an acquire fence.
     seen: Clock,
 }
 
-/// What there is to be learnt from an object.
+/// The clocks that threads may learn from an object.
 #[derive(Debug, Default)]
 struct Object {
-    /// In which execution the rest was told.
+    /// The execution that has told the rest.
     execution: u32,
-    /// From an atomic: by who reads the current value with `Acquire`. From a lock: by everybody.
-    /// From a channel: by who finds all senders gone. From a thread: by who joins it.
+    /// Of an atomic: learnt by a read of the current value with `Acquire`. Of a lock: by every
+    /// locking thread. Of a channel: by a receiver that finds all senders gone. Of a thread: by the
+    /// thread that joins it.
     told: Clock,
-    /// From an atomic: the thread that knows all of that, and at what time of its own it did.
+    /// Of an atomic: the thread that knows all of `told`, and the time of that thread when it told
+    /// it.
     by: Option<(ThreadId, u32)>,
-    /// From a lock: by writers only. From a barrier: by the group that is being gathered. From a
-    /// channel: by who finds the receiver gone.
+    /// Of a lock: learnt by writers only. Of a barrier: by the group that is gathering. Of a
+    /// channel: by a sender that finds the receiver gone.
     told_some: Clock,
-    /// By who receives each message, and by who waits for it to be received. From a barrier the
-    /// former: by who leaves each group.
+    /// Of a channel: by number, the clocks of the messages, each learnt by its receiver, and of the
+    /// messages received, each learnt by the sender that waits for that. Of a barrier: `messages`
+    /// by group, learnt by the threads that leave the group.
     messages: VecDeque<(u64, Clock)>,
     taken: VecDeque<(u64, Clock)>,
-    /// The last operation of each thread that only reads, and of each that does not.
+    /// For each thread, its last operation that only reads, and its last one that does not.
     uses: Vec<Epoch>,
-    /// Which of the first threads are known to have learnt of it, a bit for each.
+    /// A set, by a bit each, of the first threads that are known to have learnt of the object.
     met: u64,
 }
 
 impl Object {
-    /// It is met in this execution for the first time.
+    /// The current execution meets the object for the first time.
     fn begin(&mut self, execution: u32) {
         self.execution = execution;
         self.told.clear();
@@ -143,13 +149,13 @@ impl Object {
     }
 }
 
-/// The bit of this thread in a set of some; none if it is not one of the first.
+/// The bit of this thread in a set of the first threads. Zero if it is not one of them.
 #[inline]
 fn bit(thread: ThreadId) -> u64 {
     1_u64.checked_shl(thread.0).unwrap_or(0)
 }
 
-/// What an event does to the memory of its object.
+/// The access of an event to the memory of its object.
 #[inline]
 pub(super) fn access(event: &Event) -> Access {
     let reads = match event.operation.kind {
@@ -183,8 +189,8 @@ pub(crate) fn releases(order: Ordering) -> bool {
 }
 
 impl Knowledge {
-    /// Learns of all that has happened since there were so many events and fences, of which it is
-    /// not looked at what they have learnt of, and of the values that are gone.
+    /// Observes all events and fences since the given numbers of them, and the giving up of the
+    /// values `gone`. It does not ask whether threads have learnt of their objects.
     pub(super) fn catch_up(&mut self, past: Past<'_>, since: (usize, usize), gone: &[ValueGone]) {
         for it in past.moves_since(since) {
             let event = match it {
@@ -200,7 +206,7 @@ impl Knowledge {
         }
     }
 
-    /// A thread has made a fence.
+    /// Observes a fence.
     pub(super) fn fence(&mut self, fence: &Fence) {
         let (me, order) = (fence.thread, fence.order);
         let thread = self.thread(me);
@@ -219,28 +225,28 @@ impl Knowledge {
         self.fences.note(me, one);
     }
 
-    /// The fences that it knows of.
+    /// The fences observed so far.
     pub(super) fn fences(&self) -> &Fences {
         &self.fences
     }
 
-    /// [`Knowledge::of`] a thread, with the fences.
+    /// [`Knowledge::of`] a thread, together with the fences.
     pub(super) fn of_with_fences(&mut self, thread: ThreadId) -> (&Clock, &Fences) {
         self.thread(thread);
         (&self.threads[thread.index()].clock, &self.fences)
     }
 
-    /// What `thread` knows of itself and others.
+    /// The clock of `thread`: what it knows of itself and of the others.
     pub(super) fn of(&mut self, thread: ThreadId) -> &Clock {
         &self.thread(thread).clock
     }
 
-    /// [`Knowledge::of`] a thread that is known.
+    /// [`Knowledge::of`] a thread that has an entry already.
     pub(super) fn known_to(&self, thread: ThreadId) -> &Clock {
         &self.threads[thread.index()].clock
     }
 
-    /// All that is known and all that can be learnt, to be compared.
+    /// All clocks of threads and objects, for comparison.
     #[cfg(test)]
     pub(super) fn summary(&self) -> String {
         let mut objects: Vec<String> = (self.objects.met())
@@ -275,13 +281,12 @@ impl Knowledge {
             .resize_with(thread.index() + 1, Thread::default);
     }
 
-    /// An event has happened. If its thread is not known to have learnt of its object, `has_learnt`
-    /// is asked whether that is known now, and is told what the thread knows, and which fences
-    /// there were.
+    /// Observes an event. If its thread is not known to have learnt of its object, the call asks
+    /// `has_learnt` whether that is known now, with the clock of the thread and the fences so far.
     ///
     /// # Errors
     ///
-    /// What `has_learnt` gives.
+    /// The error of `has_learnt`.
     #[inline]
     pub(super) fn observe(
         &mut self,
@@ -289,8 +294,8 @@ impl Knowledge {
         has_learnt: impl FnOnce(&Clock, &Fences) -> Result<bool, Box<DataRace>>,
     ) -> Result<(), Box<DataRace>> {
         let me = event.thread;
-        // Time passes: whoever learns of this event knows what the thread did before it, and not
-        // what it does from here on.
+        // Time passes: a thread that learns of this event knows the earlier actions of this thread,
+        // and not the later ones.
         let time = self.thread(me).clock.tick(me);
         if event.operation.object == ObjectId::NONE {
             self.observe_other(event);
@@ -317,7 +322,7 @@ impl Knowledge {
         Ok(())
     }
 
-    /// [`Knowledge::observe`] for what is no operation on an atomic.
+    /// [`Knowledge::observe`] for operations that are not on atomics.
     #[inline(never)]
     fn observe_other(&mut self, event: &Event) {
         let me = event.thread;
@@ -332,20 +337,21 @@ impl Knowledge {
             OpKind::TryLock | OpKind::TryRead | OpKind::TryWrite => {}
             OpKind::Unlock { .. } | OpKind::UnlockWrite { .. } => self.tell(me, object),
             OpKind::UnlockRead => self.tell_some(me, object),
-            // Readers may follow at once; the writer that was keeps reading.
+            // Readers may follow at once; the former writer keeps reading.
             OpKind::Downgrade => self.tell(me, object),
             OpKind::Retain | OpKind::RetainWeak | OpKind::RetainRaw => {}
             OpKind::FirstReference => self.tell(me, object),
-            // Only `get_mut` asks for weak references.
+            // Only `get_mut` examines weak references.
             OpKind::ReleaseWeak => self.tell_some(me, object),
             OpKind::Release { .. } => {
                 self.tell(me, object);
-                // Where nobody sees which release is the last, nothing can rely on being it.
+                // Where no thread can see which release is the last, no thread can rely on its
+                // release being the last.
                 if value == 1 && event.label.class() == Class::Drop {
                     self.learn(me, object);
                 }
             }
-            // Where there are weak references, `get_mut` gives up before it looks at the others.
+            // Where there are weak references, `get_mut` gives up before it examines the others.
             OpKind::ReadCount { unique: true } if value == 1 => self.learn_all(me, object),
             OpKind::ReadCount { .. } => {}
             OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
@@ -355,7 +361,7 @@ impl Knowledge {
                 self.thread(child).clock.join(&clock);
                 self.thread(me).clock = clock;
             }
-            // All that the thread has done is known to who joins it.
+            // The joining thread knows all that the child has done.
             OpKind::Join { child } => {
                 let mut clock = std::mem::take(&mut self.thread(child).clock);
                 clock.tick(child);
@@ -367,7 +373,7 @@ impl Knowledge {
             OpKind::Park => self.learn(me, object),
             OpKind::ParkTimeout if ok => self.learn(me, object),
             OpKind::ParkTimeout | OpKind::EndForNoReason => {}
-            // The mutex is what orders a notification and the wake-up it causes.
+            // The mutex orders a notification and the wake-up that it causes.
             OpKind::Enqueue { .. }
             | OpKind::Awake { .. }
             | OpKind::NotifyOne
@@ -377,12 +383,12 @@ impl Knowledge {
                 if value as u32 == 1 {
                     self.learn_some(me, object);
                     let object = self.object(object);
-                    // The next group has nothing to do with this one.
+                    // The next group starts with no clock of this one.
                     let told = std::mem::take(&mut object.told_some);
                     object.messages.push_back((value >> 32, told));
                 }
             }
-            // Not what later groups have told, whose arrivals may come before or after.
+            // Without the clocks of later groups: their arrivals may come before or after.
             OpKind::Leave { generation } => {
                 let groups = &self.object(object).messages;
                 let at = groups.binary_search_by_key(&u64::from(generation), |&(group, _)| group);
@@ -416,21 +422,21 @@ impl Knowledge {
                 let clock = self.thread(me).clock.clone();
                 self.object(object).taken.push_back((value, clock));
             }
-            // 1 says that all senders are gone.
+            // The value 1 means that all senders are gone.
             OpKind::Recv { .. } | OpKind::TryRecv if value == 1 => self.learn(me, object),
             OpKind::Recv { .. } | OpKind::TryRecv => {}
             OpKind::AddSender => {}
             OpKind::DropSender => self.tell(me, object),
             OpKind::DropReceiver { discards } => {
                 self.tell_some(me, object);
-                // To discard a message is to receive it.
+                // A discarded message counts as a received one.
                 if discards {
                     for (_, clock) in std::mem::take(&mut self.object(object).messages) {
                         self.thread(me).clock.join(&clock);
                     }
                 }
             }
-            // `observe` has seen to operations on atomics.
+            // `observe` handles the operations on atomics.
             OpKind::Load { .. }
             | OpKind::Store { .. }
             | OpKind::Rmw { .. }
@@ -443,17 +449,17 @@ impl Knowledge {
         }
     }
 
-    /// What stood for a value among the weak references is given up, as one of those: whoever gives
-    /// up the last one comes after that.
+    /// A value is given up, and with it the reference that stood for the value among the weak
+    /// references. The thread that gives up the last weak reference comes after that.
     pub(super) fn value_is_gone(&mut self, gone: ValueGone) {
         let mut clock = self.thread(gone.thread).clock.clone();
-        // It comes behind what the thread has done since its last event.
+        // The giving up comes behind the actions of the thread since its last event.
         clock.tick(gone.thread);
         self.object(gone.count).told_some.join(&clock);
     }
 
-    /// What `thread` knows who comes after all that have given up a reference which one of these
-    /// counts counts.
+    /// The clock that `thread` has when it comes after all threads that have given up a reference
+    /// that `counts` include.
     pub(super) fn after_all(&mut self, thread: ThreadId, counts: &[ObjectId]) -> Clock {
         let mut clock = self.thread(thread).clock.clone();
         for object in counts.iter().filter_map(|&count| self.objects.get(count)) {
@@ -463,8 +469,8 @@ impl Knowledge {
         clock
     }
 
-    /// The race of a plain access to an object's memory, by a thread that knows what is in `clock`,
-    /// with an operation on the object.
+    /// The race of a plain access to an object's memory, by a thread with this clock, with an
+    /// operation on the object.
     pub(super) fn check(
         &self,
         object: ObjectId,
@@ -474,7 +480,8 @@ impl Knowledge {
     ) -> Result<(), Box<DataRace>> {
         let races = |e: &&Epoch| e.races(access, clock) && !is_in_order(&e.access);
         let uses = self.objects.get(object).map(|object| &object.uses);
-        // Of several that of a thread comes last: what orders that orders the others, too.
+        // Of several operations of one thread, the last one: an operation that orders it orders the
+        // others, too.
         let earlier = uses.and_then(|uses| {
             let mine = uses.iter().find(races)?.access.thread;
             let mine = uses.iter().filter(|e| e.access.thread == mine);
@@ -532,7 +539,8 @@ impl Knowledge {
 impl Thread {
     #[inline]
     fn load(&mut self, object: &Object, order: Ordering) {
-        // Whoever knows that much of the other thread has it from what that one knew then or later.
+        // A thread that knows the other one up to this time has learnt that from a clock of the
+        // other at that time or later, which contains the same.
         if let Some((other, time)) = object.by
             && self.clock.get(other) >= time
         {
@@ -555,15 +563,15 @@ impl Thread {
     fn read_modify_write(&mut self, me: ThreadId, object: &mut Object, order: Ordering) {
         self.load(object, order);
         if acquires(order) && releases(order) {
-            // What the object has told is known, so this thread tells all of it.
+            // The thread knows all that the object has told, so its store tells all of that again.
             return self.store(me, object, order);
         }
-        // It continues the release sequence.
+        // The write continues the release sequence.
         object.told.join(self.tells(order));
         object.by = None;
     }
 
-    /// What a store of this ordering tells.
+    /// The clock that a store of this ordering publishes.
     #[inline]
     fn tells(&self, order: Ordering) -> &Clock {
         match releases(order) {
@@ -573,7 +581,7 @@ impl Thread {
     }
 }
 
-/// With which ordering an event writes to an atomic, if it does.
+/// The ordering with which an event writes to an atomic, if it does.
 pub(super) fn writes(event: &Event) -> Option<Ordering> {
     match event.operation.kind {
         OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => Some(order),
@@ -582,7 +590,7 @@ pub(super) fn writes(event: &Event) -> Option<Ordering> {
     }
 }
 
-/// With which ordering an event reads an atomic, if it does.
+/// The ordering with which an event reads an atomic, if it does.
 pub(super) fn reads(event: &Event) -> Option<Ordering> {
     let order = match event.operation.kind {
         OpKind::Load { order } | OpKind::Rmw { order, .. } => order,

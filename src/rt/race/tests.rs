@@ -160,7 +160,7 @@ fn fences_make_up_for_relaxed_accesses_on_their_side() {
         fence(Q, AcqRel),
     ];
     assert!(!races_with_fences(&both));
-    // On the wrong side, or of the wrong kind, they do not help.
+    // On the wrong side, or of the wrong kind, the fences do not help.
     assert!(races_with_fences(&[
         store(P, Relaxed).into(),
         fence(P, Release),
@@ -231,7 +231,7 @@ fn a_release_sequence_is_kept_by_a_read_modify_write_and_broken_by_a_store() {
         store(R, Relaxed),
         load(Q, Acquire)
     ]));
-    // Also by a store of the same thread, since C++20.
+    // A store of the same thread ends the release sequence, too, since C++20.
     assert!(races(&[
         store(P, Release),
         store(P, Relaxed),
@@ -323,7 +323,7 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
     let after = |state: &State, first, second| {
         let mut state = state.clone();
         let mut knowledge = Knowledge::default();
-        // Everybody has done something, and the object has been told something.
+        // Every thread has performed events, and the object has been released to.
         for thread in [R, obligations::P, obligations::Q] {
             knowledge.fence(&a_fence(thread, SeqCst));
         }
@@ -368,18 +368,18 @@ fn a_spawn_tells_the_child_and_the_end_of_a_thread_who_joins_it() {
     let end = |thread| of_thread(thread, 5, OpKind::Exit);
     let join = |thread, child| of_thread(thread, 5, OpKind::Join { child });
     assert!(!races(&[end(P), join(Q, P)]));
-    // The end may be no event.
+    // The trace may lack the event by which the thread ends.
     assert!(!races(&[join(Q, P)]));
-    // Whoever joins another thread learns nothing of this one.
+    // A join of another thread teaches nothing of this one.
     assert!(races(&[end(P), join(Q, R)]));
     assert!(races(&[end(P), end(R), join(Q, R)]));
-    // But what the other one has learnt of it.
+    // But a join teaches what the joined thread has learnt of it.
     assert!(!races(&[join(R, P), join(Q, R)]));
     let spawn = |child| of_thread(P, 5, OpKind::Spawn { child });
     let start = |thread| of_thread(thread, u32::MAX, OpKind::Start);
     assert!(!races(&[spawn(Q), start(Q)]));
     assert!(races(&[spawn(R), start(Q)]));
-    // Who has spawned a thread still knows what it knew, and so does the child.
+    // After a spawn the parent still knows what it knew, and so does the child.
     let child = of_thread(Q, 6, OpKind::Spawn { child: R });
     assert!(!races(&[spawn(Q), child, start(R)]));
     assert!(!races(&[spawn(Q), child, start(Q)]));
@@ -395,9 +395,9 @@ const BLOCK_OF_P: Region = Region::Heap {
     offset: 0,
 };
 
-/// Whether P, which has allocated a block at its beginning, and Q race if Q reads a cell in the
-/// block after P's store and Q's load of something else, with these orderings; and if Q loads an
-/// atomic in the block.
+/// Two questions for a block that P has allocated at its beginning, with P's store to, and Q's load
+/// of, another object in between, with these orderings: whether P and Q race if Q reads a cell in
+/// the block, and whether they race if Q loads an atomic in the block.
 fn made(write: Ordering, read: Ordering) -> (bool, bool) {
     let block = BLOCK_OF_P;
     let mut names = names();
@@ -444,7 +444,7 @@ fn what_one_thread_has_learnt_of_a_block_another_one_has_not() {
         told.expect("P made it, and Q has learnt of that");
     }
     assert!(detector.observe(&used_by(R), &names).is_err());
-    // In another execution it may have been made by another thread at another time.
+    // In another execution another thread may have made the block at another time.
     detector.reset();
     assert!(detector.observe(&used_by(Q), &names).is_err());
 }
@@ -455,10 +455,10 @@ fn draw(state: &mut u64, n: usize) -> usize {
     (*state % n as u64) as usize
 }
 
-/// What [`Knowledge`] says of atomics and fences, without any short cut.
+/// The rules of [`Knowledge`] for atomics and fences, without any shortcut.
 struct Plain {
-    /// Of each thread what it knows, what its relaxed stores tell, and what its relaxed loads have
-    /// seen.
+    /// For each thread its clock, the clock that its relaxed stores publish, and the clock that its
+    /// relaxed loads have seen.
     threads: Vec<[Vec<u32>; 3]>,
     told: Vec<Vec<u32>>,
 }
@@ -534,7 +534,7 @@ fn no_short_cut_changes_what_a_thread_knows() {
     const ORDERS: [Ordering; 5] = [Relaxed, Acquire, Release, AcqRel, SeqCst];
     let mut random = 1;
     for round in 0..400 {
-        // Some have more threads than a clock has room for in itself.
+        // Some rounds have more threads than a clock covers without memory on the heap.
         let (threads, objects) = (2 + round % 10, 1 + draw(&mut random, 3));
         let mut plain = Plain::new(threads, objects);
         let mut knowledge = Knowledge::default();

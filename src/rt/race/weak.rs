@@ -1,9 +1,10 @@
 //! Which orderings are too weak for two accesses to be in order?
 //!
-//! What a thread knows may come to another one by several hands, and is lost where one of them
-//! tells it, or learns it, with an ordering that is too weak. [`too_weak`] names the pairs of
-//! operations where that is so, of which it has tried what stronger orderings would do: one of
-//! several, if each of them would do, or several that would do only together.
+//! One thread may learn of another's access through a chain of operations. The chain breaks at an
+//! operation with an ordering that is too weak to publish, or to learn, what it should.
+//! [`too_weak`] names the pairs of operations where the chain breaks. It tries which stronger
+//! orderings would suffice: one pair of several, if each of them would suffice alone, or several
+//! pairs that would suffice only together.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -17,12 +18,12 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, OpKind};
 use crate::rt::event::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
 
-/// How many pairs are tried at most.
+/// The most pairs that are tried.
 const PAIRS_MAX: usize = 64;
 
-/// The atomic writes by a thread that knew of the first access, each with a read of it by one that
-/// did not, which would have ordered the two accesses with stronger orderings. A fence makes up for
-/// an ordering.
+/// The pairs of an atomic write, by a thread that knew of the first access, and a read of it, by a
+/// thread that did not, that would have ordered the two accesses with stronger orderings. A fence
+/// replaces a strong ordering.
 pub(crate) fn too_weak(race: &DataRace, past: Past<'_>) -> TooWeak {
     let certainly = behind_the_making(race, past);
     let race = certainly.as_ref().unwrap_or(race);
@@ -39,10 +40,11 @@ pub(crate) fn too_weak(race: &DataRace, past: Past<'_>) -> TooWeak {
     }
 }
 
-/// The race with the making of a variable on a stack, of which nobody knows when it was made, as
-/// one with what was certainly done later: whoever got the pointer from an atomic got it by the
-/// last pointer that the maker has put into one, or by an earlier one, and whoever has it from
-/// elsewhere by the last that the maker did.
+/// If the race is with the making of a variable on a stack, which has no known time, returns the
+/// race with an event of the maker that is certainly later instead. A thread that got the pointer
+/// from an atomic got it through the last pointer that the maker wrote to an atomic, or through an
+/// earlier one. A thread that has the pointer from elsewhere has it, at the latest, through the
+/// maker's last event.
 fn behind_the_making(race: &DataRace, past: Past<'_>) -> Option<DataRace> {
     if race.first.effect != Effect::Make || race.block.is_some() {
         return None;
@@ -66,16 +68,16 @@ fn behind_the_making(race: &DataRace, past: Past<'_>) -> Option<DataRace> {
     })
 }
 
-/// Those of which each would do, the last one first. If there are some of which only one side is
-/// too weak, something was forgotten there, and where both sides are too weak they are mostly meant
-/// to be: no others are named then. Of what one thread tells another one by one atomic, the last is
-/// what that one goes by.
+/// The pairs that would suffice alone, the last one first. If some pairs are too weak on one side
+/// only, an ordering was forgotten there, and pairs that are too weak on both sides are mostly
+/// meant to be relaxed: the latter are left out then. Of the pairs between the same two threads
+/// through the same atomic only the last stays, because the reading thread relies on that one.
 fn each_alone(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     let suffices = |these: &[usize]| would_know(race, past, strong(these));
     let mut links: Vec<Weak> = Vec::new();
     for &(writer, reader) in pairs(race, past, false).iter().rev().take(PAIRS_MAX) {
         let [one, other] = [writer, reader].map(|at| &past.events[at]);
-        // What the same lines of the program do again is the same pair.
+        // The same lines of the program, executed again, are the same pair.
         if !links.iter().any(|link| link.is_by(one, other)) && suffices(&[writer, reader]) {
             links.push(Weak {
                 writer: *one,
@@ -98,8 +100,8 @@ fn each_alone(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     without_other_readers(links, race, past)
 }
 
-/// Those of which the second thread learns something. Where a write would do because one thread
-/// reads it, it would do with any other read of it, too.
+/// Removes the pairs from which the second thread learns nothing. If a stronger write would suffice
+/// because one thread reads it, then it would suffice with any other read of it, too.
 fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     let place = |of: &Event| {
         let is_it = |event: &Event| (event.thread, event.index) == (of.thread, of.index);
@@ -108,7 +110,7 @@ fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, past: Past<'_>) 
     let mut at = 0;
     while at < links.len() {
         let Weak { writer, reader, .. } = &links[at];
-        // With a fence it would learn of the write whatever its own ordering.
+        // With a fence the thread would learn of the write whatever the ordering of its read.
         let acquires = |read: usize| {
             sync::reads(&past.events[read]).is_some_and(sync::acquires)
                 && !acquires_behind(past, read)
@@ -131,17 +133,17 @@ fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, past: Past<'_>) 
     links
 }
 
-/// How strong the ordering of an operation on an atomic is taken to be.
+/// The ordering that an operation on an atomic is taken to have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strength {
-    /// As it is.
+    /// Its own ordering.
     Own,
-    /// The strongest, or the weakest, that there is.
+    /// The strongest ordering, or the weakest one.
     Most,
     Least,
 }
 
-/// These, by their positions, are as strong as can be.
+/// The strongest orderings for the events at these positions, and their own for the others.
 fn strong(these: &[usize]) -> impl Fn(usize) -> Strength + '_ {
     |at| match these.contains(&at) {
         true => Strength::Most,
@@ -149,8 +151,8 @@ fn strong(these: &[usize]) -> impl Fn(usize) -> Strength + '_ {
     }
 }
 
-/// Those that would do together, and not if one of them stayed as it is, in the order of the reads.
-/// None if there are too many.
+/// The pairs that would suffice together, and not if one of them kept its orderings, in the order
+/// of the reads. Empty if there are too many pairs.
 fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     let suffices = |these: &[usize]| would_know(race, past, strong(these));
     let both = |pairs: &[(usize, usize)]| -> Vec<usize> {
@@ -160,7 +162,7 @@ fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     if pairs.len() > PAIRS_MAX || !suffices(&both(&pairs)) {
         return Vec::new();
     }
-    // Of several ways the last one stays.
+    // Of several chains that suffice, the last one stays.
     let mut at = 0;
     while at < pairs.len() {
         let left_out = pairs.remove(at);
@@ -169,8 +171,8 @@ fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
             at += 1;
         }
     }
-    // A fence may make up for one side or for another one, and not for both: whoever leaves out one
-    // of them needs the other.
+    // A fence may replace one side of a pair or a side of another pair, and not both: without the
+    // one side, the other is needed.
     let mut needed = both(&pairs);
     for side in both(&pairs) {
         let fewer: Vec<usize> = needed.iter().copied().filter(|&at| at != side).collect();
@@ -187,9 +189,9 @@ fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
     pairs.iter().map(weak).collect()
 }
 
-/// Whether this write releases by itself, or stands behind a fence that does. Otherwise, if its
-/// ordering does not matter, it is another operation that makes up for it, and nothing can be said
-/// of this one.
+/// Whether this write releases by itself, or stands behind a fence that does. If it does not, and
+/// still its ordering does not matter, then another operation makes up for it, and the write cannot
+/// be called a release.
 fn may_release(past: Past<'_>, writer: usize) -> bool {
     let by_itself = sync::writes(&past.events[writer]).is_some_and(sync::releases);
     let is_before = |fence: &Fence| {
@@ -200,7 +202,7 @@ fn may_release(past: Past<'_>, writer: usize) -> bool {
     by_itself || past.fences.iter().any(is_before)
 }
 
-/// The same of a read that acquires, or stands before a fence that does.
+/// Whether this read acquires by itself, or stands before a fence that does.
 fn may_acquire(past: Past<'_>, reader: usize) -> bool {
     let by_itself = sync::reads(&past.events[reader]).is_some_and(sync::acquires);
     by_itself || acquires_behind(past, reader)
@@ -215,13 +217,14 @@ fn acquires_behind(past: Past<'_>, event: usize) -> bool {
     })
 }
 
-/// The positions of such writes, each with that of the read, in the order of the reads. It may
-/// count as knowing what a thread would know if all orderings were the strongest.
+/// The positions of such writes, each with the position of its read, in the order of the reads.
+/// With `if_strong`, a thread counts as knowing all that it would know if all orderings were the
+/// strongest.
 fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)> {
     let first = race.first.thread;
     let (mut has, mut would) = (Knowledge::default(), Knowledge::default());
-    // By atomic, the last write of a thread that knew of the access, of which a reader there
-    // learns, if it was not overwritten by one that did not know.
+    // By atomic, the last write by a thread that knew of the access. A reader of the atomic would
+    // learn of the access, unless a thread that did not know has overwritten the value.
     let mut carried: FxHashMap<ObjectId, usize> = FxHashMap::default();
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     for it in past.moves() {
@@ -253,7 +256,7 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
         if sync::writes(event).is_none() {
             continue;
         }
-        // Its write tells what the thread knows by then.
+        // The write publishes all that the thread knows by then.
         if knows(&mut would, thread, race) {
             if !continues(event, carried.get(&object).map(|&at| &past.events[at])) {
                 carried.insert(object, position);
@@ -265,8 +268,8 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
     pairs
 }
 
-/// Whether this write only hands on what an earlier one has released, and releases nothing by
-/// itself.
+/// Whether this write only continues the release sequence of an earlier one, and releases nothing
+/// by itself.
 fn continues(event: &Event, earlier: Option<&Event>) -> bool {
     let releases = |event| sync::writes(event).is_some_and(sync::releases);
     !matches!(event.operation.kind, OpKind::Store { .. })
@@ -281,7 +284,7 @@ fn would_know(race: &DataRace, past: Past<'_>, strength: impl Fn(usize) -> Stren
     knows(&mut knowledge, race.second.thread, race)
 }
 
-/// What the threads would know of each other when the second access comes.
+/// The clocks that the threads would have at the time of the second access.
 fn known_at_the_use(
     race: &DataRace,
     past: Past<'_>,
@@ -305,15 +308,15 @@ fn known_at_the_use(
     knowledge
 }
 
-/// Whether the event uses what is in the block that the first access has made: by that, its thread
-/// learns of it too late.
+/// Whether the event uses the content of the block that the first access has made. Its thread
+/// learns of the making too late by such an event.
 fn is_the_use(race: &DataRace, event: &Event) -> bool {
     race.first.effect == Effect::Make
         && event.thread == race.second.thread
         && event.index >= race.second.after
 }
 
-/// Whether the thread knows of the first access, all of it.
+/// Whether the thread knows of the first access up to its end.
 fn knows(knowledge: &mut Knowledge, thread: ThreadId, race: &DataRace) -> bool {
     let is_over = matches!(race.lasts, Lasts::Until(_));
     is_over && knowledge.of(thread).get(race.first.thread) > race.time

@@ -1,19 +1,19 @@
 //! Which events are ordered, and which of them race?
 //!
-//! Each event has a vector clock: for each thread, how many of its events happen before this one
-//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an
-//! execution, or in several while a long one goes on, for the part that is new; the prefix keeps
-//! its own (\[SS\] section 3 for the relation, and the advice of a mature engine for the order of
-//! the steps: judge a race first, join its clock after). How they grow is told in [`past`].
+//! Each event has a vector clock: for each thread, the number of its events that happen before this
+//! event (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an
+//! execution, or in several passes during a long one, each for the new part; the common prefix
+//! keeps its clocks (\[SS\] section 3 for the relation, and the advice of a mature engine for the
+//! order of the steps: judge a race first, join its clock after). [`past`] says how clocks grow.
 //!
-//! A *race* is a pair of ordered events of different threads with nothing between them. Candidates
-//! come from the object's access record, not from all pairs: for each slot of classes
-//! ([`Class::slot`]) the latest accesses since the last total one, as far as the event before does
-//! not know them. The candidates are looked at from the latest to the earliest, so that one which
-//! happens before another is seen to be covered.
+//! A *race* is a pair of ordered events of different threads with no event between them in
+//! happens-before. Candidates come from the object's access record, not from all pairs: for each
+//! slot of classes ([`Class::slot`]) the latest accesses since the last total access, as far as
+//! they do not happen before the previous event of the thread. The candidates are examined from the
+//! latest to the earliest, so that a candidate that happens before another is known to be covered.
 //!
-//! An event on an atomic that nobody contends for ([`contention`]) is not even noted on it, and of
-//! a long stretch of events that are ordered with nothing one row is kept ([`rows`]).
+//! An event on an uncontended atomic ([`contention`]) is not even noted on the atomic, and a long
+//! stretch of events that are ordered with no other thread's events has one row ([`rows`]).
 
 mod candidates;
 mod clock;
@@ -46,8 +46,7 @@ use crate::rt::relation::independence::{COUNTED, Class, Classes, ReadSets, WAIT_
 #[derive(Default, Clone, Debug)]
 pub(crate) struct HappensBefore {
     past: Past,
-    /// What has been done to each object. Of those that no two threads contend for nothing is
-    /// noted.
+    /// The access record of each object. The record of an uncontended atomic is empty.
     objects: Vec<Record>,
     contention: Contention,
 }
@@ -66,7 +65,7 @@ impl Empty for HappensBefore {
 }
 
 impl HappensBefore {
-    /// How many events of `thread` happen before the event at `position` or are it.
+    /// The number of events of `thread` that happen before the event at `position` or are it.
     #[inline]
     pub(crate) fn clock(&self, position: u32, thread: ThreadId) -> u32 {
         let row = self.past.rows.whose(position);
@@ -91,7 +90,7 @@ impl HappensBefore {
         self.look_at(position).knows(thread, index)
     }
 
-    /// Looks up the event at `position`, of which several things are asked.
+    /// Looks up the event at `position` once, for several questions.
     #[inline]
     pub(crate) fn look_at(&self, position: u32) -> Look<'_> {
         self.past.look_at(position)
@@ -102,44 +101,46 @@ impl HappensBefore {
         &self.past.races
     }
 
-    /// Whether the race with this number is that of its second event whose first one is the latest.
+    /// Whether the race with this number has the latest first event among the races of its second
+    /// event.
     #[inline]
     pub(crate) fn is_latest_of_its_event(&self, race: usize) -> bool {
         let races = &self.past.races[..=race];
-        // The candidates are looked at from the latest to the earliest.
+        // The candidates are examined from the latest to the earliest.
         let before = race.checked_sub(1).map(|before| races[before].second);
         before != Some(races[race].second)
     }
 
-    /// How many races have a second event before `position`.
+    /// The number of races with a second event before `position`.
     pub(crate) fn races_before(&self, position: usize) -> usize {
         let row = self.past.rows.get(position);
         row.map_or(self.past.races.len(), |row| row.races as usize)
     }
 
-    /// The races whose second event is the one at `position`.
+    /// The races with the event at `position` as the second event.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> impl Iterator<Item = &Race> {
         self.look_at(position).races()
     }
 
-    /// The positions of the events on `object`, in order. Of an atomic that no two threads contend
-    /// for there are none: nobody asks for those that are ordered with nothing.
+    /// The positions of the events on `object`, in order. The list is empty for an uncontended
+    /// atomic: no caller needs events that are ordered with no other thread's events.
     pub(crate) fn events_on(&self, object: ObjectId) -> &[u32] {
         self.objects
             .get(object.index())
             .map_or(&[], |record| &record.events)
     }
 
-    /// Whether nothing was done before the event at `position` to the one object that it touches.
-    /// Of an event that touches several this is not said.
+    /// Whether the event at `position` accesses one object and is the first event on it. False for
+    /// an event that accesses several objects.
     #[inline]
     pub(crate) fn is_first_on_its_object(&self, position: u32) -> bool {
         let row = self.past.rows.row(position);
         row.object != ObjectId::NONE && row.rank == 0
     }
 
-    /// Whether the event before the one at `position` in its slot on its object is its thread's.
+    /// Whether the previous event in the slot of the event at `position`, on its object, is of the
+    /// same thread.
     #[inline(never)]
     pub(crate) fn comes_back(&self, position: u32) -> bool {
         let row = self.past.rows.row(position);
@@ -147,7 +148,7 @@ impl HappensBefore {
         before.is_some_and(|before| before.whose.thread == row.whose.thread)
     }
 
-    /// Whether both events touch one object, the same, and nothing was done to it between them.
+    /// Whether both events access one object, the same, with no event on it between them.
     #[inline]
     pub(crate) fn is_next_on_its_object(&self, first: u32, second: u32) -> bool {
         let (first, second) = (self.past.rows.row(first), self.past.rows.row(second));
@@ -156,30 +157,29 @@ impl HappensBefore {
             && first.rank + 1 == second.rank
     }
 
-    /// Whether another thread may do something to this object that events on it are ordered with,
-    /// as far as is known.
+    /// Whether events on this object may be ordered with events of other threads, as far as is
+    /// known.
     #[inline]
     pub(crate) fn is_contended(&self, object: ObjectId) -> bool {
         self.contention.is_on(object)
     }
 
-    /// What is known of who contends for which atomic ([`contention`] says why a checkpoint needs
-    /// it).
+    /// The contention of all atomics, as numbers ([`contention`] says why a checkpoint needs it).
     pub(crate) fn save_contention(&self) -> Vec<u64> {
         self.contention.save()
     }
 
-    /// Takes up what [`HappensBefore::save_contention`] has given; false if these are no such
+    /// Restores the numbers from [`HappensBefore::save_contention`]; false if these are no such
     /// numbers.
     pub(crate) fn restore_contention(&mut self, numbers: &[u64]) -> bool {
         self.contention.restore(numbers)
     }
 
-    /// [`HappensBefore::events_on`] in two: those before `position`, and from there on.
+    /// [`HappensBefore::events_on`] split in two: the events before `position`, and the others.
     #[inline]
     pub(crate) fn split_on(&self, object: ObjectId, position: u32) -> (&[u32], &[u32]) {
         let events = self.events_on(object);
-        // The event there knows, if it is one of them.
+        // The row of the event at `position` has the rank, if the event is on the object.
         let row = self.past.rows.get(position as usize);
         let rank = row.map(|row| row.rank as usize);
         let known = rank.filter(|&rank| events.get(rank) == Some(&position));
@@ -187,15 +187,15 @@ impl HappensBefore {
         events.split_at(at)
     }
 
-    /// The classes of which events have touched `object` in this execution or in an earlier one.
+    /// The classes of all events on `object`, in this execution or in an earlier one.
     #[inline]
     pub(crate) fn classes_on(&self, object: ObjectId) -> Classes {
         let record = self.objects.get(object.index());
         record.map_or(Classes::NONE, |record| record.classes)
     }
 
-    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or
-    /// behind it, and of its slot; asked of the latest first.
+    /// Whether `found` holds for an event on `object`, and its slot, among the events in these
+    /// slots from position `from` on. The latest event comes first.
     #[inline]
     pub(crate) fn any_access(
         &self,
@@ -217,23 +217,23 @@ impl HappensBefore {
         record.map_or(NOWHERE, |record| record.heads[slot])
     }
 
-    /// The latest event in the slot of the one at `position`, on its object, that is not known to
-    /// come before it, or
-    /// [`NOWHERE`]: those in between do.
+    /// In the slot of the event at `position`, on its object, the latest earlier event that is not
+    /// known to happen before it, or [`NOWHERE`]. The events in between do happen before it.
     #[inline]
     pub(crate) fn apart(&self, position: u32) -> u32 {
         self.past.rows.row(position).apart
     }
 
-    /// Goes back from `latest` through the events of its slot on its object, as far as they are at
-    /// `from` or behind it. `found` says of each which one is next.
+    /// Visits the events from `latest` back to `from` in the slot of `latest` on its object.
+    /// `found` chooses the event that comes next.
     #[inline]
     pub(crate) fn go_back(&self, latest: u32, from: u32, found: impl FnMut(u32) -> Next) {
         self.past.go_back(latest, from, found);
     }
 
-    /// The slots of the events on `object` that may change what a wait looks at. Classes that no
-    /// object has together share slots, so this is less than the slots of all such classes.
+    /// The slots of the events on `object` that may change a value that a wait compares. Classes
+    /// that no object has together share slots, so these are fewer than the slots of all such
+    /// classes.
     #[inline]
     pub(crate) fn changing_slots(&self, object: ObjectId) -> u32 {
         let record = self.objects.get(object.index());
@@ -266,26 +266,27 @@ impl HappensBefore {
         }
     }
 
-    /// How many bytes the clocks of all events take, if the system does not have them.
+    /// The size in bytes of the clocks of all events, if the system does not have that much memory.
     #[inline]
     pub(crate) fn lack(&mut self, trace: &Trace) -> Option<usize> {
         self.past.clocks.lack(trace.len(), trace.threads())
     }
 
-    /// Gives a clock to every event of `trace` that has none yet, and finds its races.
+    /// Computes the clock of every event of `trace` that has none yet, and finds its races.
     #[inline]
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
         self.extend_if_known(trace, sets, false);
     }
 
-    /// [`HappensBefore::extend`], which is no use `early` in an execution any more once this is
-    /// false: what has not come to its end is not known well enough.
+    /// [`HappensBefore::extend`]. If `early`, during the execution, false means that no further
+    /// `early` call helps in this execution: the contention of an unfinished execution is not known
+    /// well enough.
     #[inline(never)]
     pub(crate) fn extend_if_known(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> bool {
         while let Err(position) = self.add_all(trace, sets, early) {
             if !early {
-                // The rest is looked through before all begins anew: a first execution may have
-                // many such events.
+                // The contention of the rest is noted before all clocks are computed again: a first
+                // execution may have many events that would each cause another restart.
                 for event in &trace.events()[position..] {
                     self.contention.note(event.thread, event.label);
                 }
@@ -298,22 +299,22 @@ impl HappensBefore {
         true
     }
 
-    /// What an event has done to an object may be ordered with what was done to it before, of which
-    /// nothing was noted. That happens once for each object.
+    /// An event may be ordered with earlier events on its object, and the record does not have
+    /// those. That happens once for each object.
     #[cold]
     fn restart(&mut self) {
         self.contention.be_surprised();
         self.truncate(0);
     }
 
-    /// Gives a clock to every event that has none yet, up to the first one that may be ordered with
-    /// others which no order was possible with before.
+    /// Computes the clock of every event that has none yet, up to the first event on an object that
+    /// becomes contended by it.
     #[inline(always)]
     fn add_all(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> Result<(), usize> {
         if self.past.clocks.width() < trace.threads() {
             self.past.widen(trace.threads());
         }
-        // Where many events have rows of their own those that are to come will have them, too.
+        // If many events have rows of their own, the future events will have them, too.
         let more = rarely!(early) && self.past.rows.are_many();
         let events = if more { trace.room() } else { trace.len() };
         self.past.rows.reserve(events - self.past.rows.len());
@@ -331,7 +332,7 @@ impl HappensBefore {
         Ok(())
     }
 
-    /// Gives a clock to this event, which is the next, and finds its races.
+    /// Computes the clock of this event, which is the next one, and finds its races.
     #[inline]
     fn add(&mut self, trace: &Trace, sets: &ReadSets, event: &Event, position: u32) {
         let label = event.label;
@@ -357,15 +358,15 @@ impl HappensBefore {
                     clock = (self.past).race_in(trace, sets, record, slots, seeker, clock);
                 }
                 let total = record.heads[0];
-                // The latest total one is before the others, and ordered with whatever happens on
-                // its object.
+                // The latest total access is before the others, and ordered with every event on its
+                // object.
                 if total != NOWHERE && self.past.is_new(event.thread, clock.start, total) {
                     clock = self.past.race(clock, total, position);
                 }
             }
             slot = place.slot;
             (rank, previous) = record.note(label, slot, position);
-            // All that one thread has done comes before what it does. Slot 0 is never gone through.
+            // All earlier events of a thread happen before its next event. Slot 0 needs no search.
             if slot != 0 && previous != NOWHERE && record.is_shared() {
                 apart = self.past.apart(event.thread, clock, previous);
             }
@@ -397,8 +398,8 @@ impl HappensBefore {
         });
     }
 
-    /// Notes what a wait, which is the last event, has read, and gives its clock after what it has
-    /// to be behind, and how many events there were before it on the last object.
+    /// Notes the locations that the last event, a wait, has read. Returns its clock after all
+    /// joins, and its rank on the last location.
     #[inline(never)]
     fn add_wait(
         &mut self,
@@ -436,7 +437,7 @@ impl HappensBefore {
         (rank, self.past.race_along(trace, sets, seeker, clock))
     }
 
-    /// Whether labels on `object` have counts, which depend on what happened to it before.
+    /// Whether labels on `object` have counts, which depend on the earlier events on it.
     #[inline]
     pub(crate) fn is_counted(&self, object: ObjectId) -> bool {
         self.classes_on(object).intersects(COUNTED)
@@ -448,7 +449,7 @@ impl HappensBefore {
         let row = self.past.rows.whose(position);
         let own = &mut clock[row.thread.index()];
         if *own > row.index {
-            // It has been joined with the clock of this event, or of a later one of its thread.
+            // `clock` already contains the clock of this event, or of a later one of its thread.
             return;
         }
         *own = row.index + 1;

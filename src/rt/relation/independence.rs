@@ -1,18 +1,17 @@
-//! Which operations do not commute? The only place that knows.
+//! Which operations do not commute? No other module decides that.
 //!
-//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to
-//! [`label`](crate::rt::event::label); its [`Class`] is a part of it. [`Class::conflicts`] then
-//! says which classes may not be swapped on one object. Both are exhaustive, without a catch-all
-//! arm.
+//! There are two parts. [`label`](crate::rt::event::label) gives an operation with its actual
+//! outcome a [`Label`]; its [`Class`] is a part of the label. [`Class::conflicts`] then says which
+//! classes may not be swapped on one object. Both are exhaustive, without a catch-all arm.
 //!
-//! Two questions are asked of the relation, and for most kinds of objects they are the same:
-//! [`ordered`], of two events that have both happened (this makes happens-before), and
-//! [`commutes`], of an operation that another thread has pending and an event that happened without
-//! it (this decides sleep sets and insertion). They differ for counting objects: two releases of a
-//! reference count commute until one of them is the last, and which one is the last depends on the
-//! order. So a release carries the count it found.
+//! The relation answers two questions, and for most kinds of objects the answers are the same:
+//! [`ordered`] is about two events that have both happened (happens-before is made of it), and
+//! [`commutes`] is about an operation that another thread has pending and an event that happened
+//! without it (sleep sets and insertion depend on it). The answers differ for counting objects: two
+//! releases of a reference count commute until one of them is the last, and the order decides which
+//! one is the last. So the label of a release has the count that the release found.
 //!
-//! The relation between classes is symmetric; a test asks for it, and prints it as
+//! The relation between classes is symmetric; a test checks that, and prints the relation as
 //! `docs/DEPENDENCY.md`.
 
 use rustc_hash::FxHashMap;
@@ -24,17 +23,17 @@ use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::label::{COUNTED, Label, Nature, classify};
 use crate::rt::rare::rarely;
 
-/// Where an access stands among those to the same object.
+/// The place of an access among the accesses to the same object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// The slots of those that it may be ordered behind.
+    /// The slots of the accesses that this access may be ordered behind.
     pub(crate) behind: u32,
     /// See [`Class::slot`].
     pub(crate) slot: u8,
 }
 
 impl Label {
-    /// Where an access with this label stands among those to the same object.
+    /// The place of an access with this label among the accesses to the same object.
     #[inline]
     pub(crate) fn place(self) -> Place {
         if rarely!(self.count() == 1) {
@@ -43,8 +42,8 @@ impl Label {
         PLACES[self.number() as usize]
     }
 
-    /// The slots in which there may be accesses that an access with this label is related with by
-    /// class, but not by its number or its set.
+    /// The slots that may hold accesses with a class related to that of this label, and a number or
+    /// a set that is not.
     #[inline]
     pub(crate) fn uncertain_slots(self) -> u32 {
         UNCERTAIN[self.number() as usize]
@@ -69,32 +68,31 @@ impl Label {
         self.object() == object && TOTAL.has(self.number())
     }
 
-    /// Whether the event is an acquisition that an operation of class `wanted` may have to wait
-    /// for.
+    /// Whether the event is an acquisition that may block an operation of class `wanted`.
     pub(crate) fn shuts_out(self, wanted: Class) -> bool {
         self.class().acquires()
             && self.class().conflicts().contains(wanted)
-            // Where there is always room, a send waits for nobody.
+            // A send into an unbounded channel never blocks.
             && (self.class() != Class::Sent || self.room() > 0)
     }
 }
 
-/// The sets of locations that waits have read; interned, because the labels of waits are kept in
-/// trees across executions. The values that were read are not part of a set: pointers differ from
-/// one execution to the next.
+/// The sets of locations that waits have read. They are interned, because the labels of waits stay
+/// in trees across executions. The read values are not part of a set: pointers differ from one
+/// execution to the next.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct ReadSets {
     sets: Vec<Box<[ObjectId]>>,
     index: FxHashMap<Box<[ObjectId]>, u32>,
 }
 
-/// So many sets are gone through rather than looked up.
+/// The number of sets that are searched one by one before a look-up.
 const FEW: usize = 4;
 
 impl ReadSets {
     /// The number of this set. `locations` must be free of duplicates; their order counts.
     pub(crate) fn intern(&mut self, locations: &[ObjectId]) -> u32 {
-        // Most programs have few.
+        // Most programs have few sets.
         let mut few = self.sets.iter().take(FEW);
         match few.position(|known| **known == *locations) {
             Some(set) => set as u32,
@@ -102,7 +100,7 @@ impl ReadSets {
         }
     }
 
-    /// [`ReadSets::intern`] for a set that is none of the first ones.
+    /// [`ReadSets::intern`] for a set that is not among the first ones.
     #[inline(never)]
     fn intern_another(&mut self, locations: &[ObjectId]) -> u32 {
         if let Some(&set) = self.index.get(locations) {
@@ -114,7 +112,7 @@ impl ReadSets {
         set
     }
 
-    /// How many sets there are.
+    /// The number of sets.
     pub(crate) fn len(&self) -> usize {
         self.sets.len()
     }
@@ -129,8 +127,8 @@ impl ReadSets {
     }
 }
 
-/// Whether a wait depends on an event of this class on one of its locations: whatever can change
-/// the value it compares.
+/// Whether a wait depends on an event of this class on one of its locations, because the event can
+/// change the value that the wait compares.
 pub(crate) const fn changes_value(class: Class) -> bool {
     match class {
         Class::Write
@@ -199,7 +197,7 @@ pub(crate) const fn conflicting_slots(class: Class) -> u32 {
     slots
 }
 
-/// [`conflicting_slots`] as a table, because every event asks.
+/// [`conflicting_slots`] as a table, because every event reads it.
 pub(crate) static CONFLICTING_SLOTS: [u32; ALL.len()] = {
     let mut table = [0; ALL.len()];
     let mut i = 0;
@@ -210,7 +208,7 @@ pub(crate) static CONFLICTING_SLOTS: [u32; ALL.len()] = {
     table
 };
 
-/// The classes whose events cut an object's history in two.
+/// The total classes: an event of such a class cuts an object's history in two.
 const TOTAL: Classes = {
     let mut total = Classes::NONE;
     let mut i = 0;
@@ -223,8 +221,8 @@ const TOTAL: Classes = {
     total
 };
 
-/// For each class by number those that it may be related with: those that it conflicts with, and
-/// for waits those that change a value.
+/// For each class by number, the classes that it may be related with: those that it conflicts with,
+/// and for waits those that change a value.
 static RELATED: [Classes; 64] = {
     let mut table = [Classes::NONE; 64];
     let mut i = 0;
@@ -243,8 +241,8 @@ static RELATED: [Classes; 64] = {
     table
 };
 
-/// [`Label::place`] by number. A release or an arrival is taken for one that is not the last. Two
-/// of those are not ordered ([`ordered`]), however many there are.
+/// [`Label::place`] by number. A release or an arrival counts as one that is not the last. Two such
+/// events are not ordered ([`ordered`]), however many there are.
 static PLACES: [Place; 64] = {
     let mut table = [Place { behind: 0, slot: 0 }; 64];
     let mut i = 0;
@@ -264,8 +262,9 @@ static PLACES: [Place; 64] = {
     table
 };
 
-/// [`Label::uncertain_slots`] by number: those of the classes that [`meet`] tells apart by their
-/// numbers. The slot of waits leads from one wait to the one before, whatever that has read.
+/// [`Label::uncertain_slots`] by number: the slots of the classes that [`meet`] distinguishes by
+/// their numbers. The slot of waits leads from one wait to the previous wait, whatever that one has
+/// read.
 static UNCERTAIN: [u32; 64] = {
     let mut table = [1 << WAIT_SLOT; 64];
     let mut i = 0;
@@ -278,7 +277,7 @@ static UNCERTAIN: [u32; 64] = {
     table
 };
 
-/// The pairs of classes that are related only if their numbers say so.
+/// The pairs of classes that are related only if their numbers match.
 const NUMBERED: [(Class, Class); 7] = [
     (Class::Drop, Class::Drop),
     (Class::Arrive, Class::Arrive),
@@ -289,8 +288,8 @@ const NUMBERED: [(Class, Class); 7] = [
     (Class::Received, Class::Taken),
 ];
 
-/// Those that are related with some classes only if their numbers say so, and waits, which have no
-/// object.
+/// The classes that are related with some classes only if the numbers match, and waits, which have
+/// a set and no object.
 const SPECIAL: Classes = Classes::of(&[
     Class::Drop,
     Class::Arrive,
@@ -304,8 +303,8 @@ const SPECIAL: Classes = Classes::of(&[
     Class::Wait,
 ]);
 
-/// Whether two events of different threads, which happened in this order, are ordered by what they
-/// do to objects.
+/// Whether two events of different threads, which happened in this order, are ordered by their
+/// accesses to objects.
 #[inline]
 pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
     related(sets, earlier, later, || {
@@ -313,17 +312,18 @@ pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
     })
 }
 
-/// Whether an operation that was `pending` when the event happened could have been executed before
-/// it without being ordered with it: `p` diamond `e` of the papers.
+/// Whether an operation that was `pending` at the event could have been executed before it without
+/// being ordered with it: `p` diamond `e` of the papers.
 #[inline]
 pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
     !related(sets, pending, event, || event.count() < 3)
 }
 
-/// `last` says whether one of two releases or arrivals is the last in one of their orders.
+/// Whether two labels are related. `last` says whether one of two releases or arrivals is the last
+/// in one of their orders.
 #[inline(always)]
 fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> bool {
-    // Most pairs are told by their classes alone.
+    // The classes alone decide most pairs.
     if !RELATED[a.number() as usize].has(b.number()) {
         return false;
     }
@@ -333,7 +333,7 @@ fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> 
     a.object() == b.object()
 }
 
-/// Whether two labels of which the classes are related are so with their objects and numbers.
+/// Whether two labels with related classes are related by their objects and numbers, too.
 #[inline(never)]
 fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
     if a.is_wait() {
@@ -347,7 +347,7 @@ fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
     }
     match (a.class(), b.class()) {
         (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
-        // Only the last arrival lets the others of its group go.
+        // Only the last arrival releases the other threads of its group.
         (Class::Arrive, Class::Leave) => a.count() == 1 && a.room() == b.room(),
         (Class::Leave, Class::Arrive) => b.count() == 1 && a.room() == b.room(),
         (Class::Sent | Class::HandOver, Class::Received) => suits(a, b),
@@ -360,7 +360,7 @@ fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
     }
 }
 
-/// Whether a receive takes this message, or makes room for it.
+/// Whether a receive takes this message, or makes the room for it.
 fn suits(sent: Label, received: Label) -> bool {
     match sent.room() {
         0 => sent.count() == received.count(),

@@ -2,8 +2,8 @@
 //!
 //! They are if they have the same events with the same labels and the same happens-before. An
 //! event's vector clock says which events happen before it, so the set of (event, label, clock) is
-//! the trace; its hash, with the events summed up so that their order does not count, is the key.
-//! The two halves of a key have nothing in common but what they are made of.
+//! the trace. The key is its hash: a sum over the events, so that their order does not count. The
+//! two halves of a key are independent hashes of the same set.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,12 +13,14 @@ use crate::rt::event::mix::{STEP, mix, mix_all};
 use crate::rt::relation::happens_before::HappensBefore;
 use crate::rt::relation::independence::{Class, ReadSets};
 
-/// The key of a trace, or of a prefix of one. 128 bits: millions of them are compared.
+/// The key of a trace, or of a prefix of one. It has 128 bits, because a run compares millions of
+/// keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct TraceKey(u64, u64);
 
-/// What stands for threads and objects in the keys of one exploration: hashes of their names and
-/// not indices, so that keys of different explorations can be compared. One for each half of a key.
+/// The hashes of threads and objects in the keys of one exploration. They are hashes of names and
+/// not of indices, so that keys of different explorations can be compared. There is one hash for
+/// each half of a key.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hashes {
     threads: Vec<[u64; 2]>,
@@ -26,8 +28,8 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    /// Makes sure that all of these names are known. A name stands for the same as long as there
-    /// are names.
+    /// Computes the hashes of all of these names. A name keeps its meaning as long as `names`
+    /// exists.
     fn learn(&mut self, names: &Names) {
         for thread in (self.threads.len() as u32..names.thread_count() as u32).map(ThreadId) {
             let creator = names.creator(thread);
@@ -60,7 +62,7 @@ impl TraceKey {
         let on = match label.class() {
             Class::Wait | Class::Released => {
                 let locations = sets.get(label.object().0).iter();
-                // In whatever order they were read.
+                // The order of the reads does not count.
                 let places = locations.map(|&object| hashes.objects[object.index()]);
                 places.fold([0u64; 2], |[a, b], [c, d]| {
                     [a.wrapping_add(mix(c)), b.wrapping_add(mix(d))]
@@ -69,8 +71,8 @@ impl TraceKey {
             _ if label.object() == ObjectId::NONE => [0; 2],
             _ => hashes.objects[label.object().index()],
         };
-        // A sum of products with numbers that are as good as random tells clocks apart as well as a
-        // hash of the whole.
+        // A sum of products with pseudorandom factors tells clocks apart as well as a hash of the
+        // whole clock.
         let mut past = [0u64; 2];
         for (thread, number) in hashes.threads.iter().zip(0..) {
             let clock = u64::from(clocks.clock(position, ThreadId(number)));
@@ -88,7 +90,7 @@ impl TraceKey {
 }
 
 impl TraceKey {
-    /// Stands in a table where no key is.
+    /// The entry of a table without a key.
     pub(crate) const NONE: TraceKey = TraceKey(0, 0);
 
     #[cfg(test)]
@@ -101,26 +103,26 @@ impl TraceKey {
         TraceKey(one, other)
     }
 
-    /// The key as a table has it, which is never [`TraceKey::NONE`].
+    /// The key as a table stores it, which is never [`TraceKey::NONE`].
     #[inline]
     pub(crate) fn in_a_table(self) -> TraceKey {
         TraceKey(self.0 | 1, self.1)
     }
 
-    /// A place for it among those up to the `last` one, of which there are as many as a power of
-    /// two: keys that are equal in their first bits are next to each other.
+    /// The first index to try in a table with indices up to `last`; the size of the table is a
+    /// power of two. Keys with equal first bits are next to each other.
     #[inline]
     pub(crate) fn spread(self, last: usize) -> usize {
         let bits = (last as u64).leading_zeros();
         self.0.checked_shr(bits).unwrap_or_default() as usize
     }
 
-    /// With what an event adds to it.
+    /// The key with the contribution `added` of an event.
     pub(crate) fn with(self, added: TraceKey) -> TraceKey {
         TraceKey(self.0.wrapping_add(added.0), self.1.wrapping_add(added.1))
     }
 
-    /// What an event has added to the key before it.
+    /// The contribution of the last event to the key, which was `before` without it.
     pub(crate) fn without(self, before: TraceKey) -> TraceKey {
         TraceKey(self.0.wrapping_sub(before.0), self.1.wrapping_sub(before.1))
     }

@@ -1,26 +1,26 @@
-//! What is in an atomic, and what does a read-modify-write make of it?
+//! How are values of atomics represented, and how does a read-modify-write compute the new one?
 //!
-//! Bits, which its type says how to read. Values of all types are handed on as 64 bits,
+//! The bits of a value are interpreted by its type. Values of all types are passed as 64 bits,
 //! zero-extended.
 
-/// In an atomic of type `Task`: the task has come to its end, but for that of its thread.
+/// In an atomic of type `Task`: the task has ended, though its thread may not have.
 pub(crate) const TASK_DONE: u64 = 1;
-/// In an atomic of type `Task`: somebody is to be woken then.
+/// In an atomic of type `Task`: a thread waits to be woken then.
 pub(crate) const TASK_AWAITED: u64 = 2;
 
 /// No block begins below this address.
 pub(crate) const ADDRESS_MIN: u64 = 1 << 16;
 
-/// How many bits of a word are an address. Those above are free for what a program likes to keep
-/// with one.
+/// The number of bits of an address in a word. A program may use the bits above for data of its
+/// own.
 pub(crate) const ADDRESS_BITS: u32 = 48;
 
-/// The address in a word that holds a pointer. A tag in its lowest bits leads into the same block.
+/// The address in a word that holds a pointer. A tag in the lowest bits leads into the same block.
 pub(crate) const fn address_in(word: u64) -> usize {
     (word & ((1 << ADDRESS_BITS) - 1)) as usize
 }
 
-/// The type of an atomic: its width and how its bits are read.
+/// The type of an atomic: its width and the interpretation of its bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AtomicType {
     Bool,
@@ -56,15 +56,16 @@ impl AtomicType {
         }
     }
 
-    /// Whether memory that one thread uses as an atomic of this type may be used as one of the
-    /// other by another thread, as after a cast of a pointer. What only `dpor` makes stays what it
-    /// is.
+    /// Whether one thread may use memory as an atomic of this type while another thread uses it as
+    /// one of the other type, as after a cast of a pointer. The atomics that only `dpor` makes keep
+    /// their type.
     pub(crate) fn may_be_seen_as(self, other: AtomicType) -> bool {
         let is_stds = |ty| !matches!(ty, AtomicType::Poison | AtomicType::Task);
         self.bits() == other.bits() && is_stds(self) && is_stds(other)
     }
 
-    /// Whether programs keep pointers in it, as such or as a number that has room for a tag.
+    /// Whether programs keep pointers in atomics of this type, as such or as a number with room for
+    /// a tag.
     pub(crate) const fn holds_pointers(self) -> bool {
         matches!(self, AtomicType::Ptr | AtomicType::Usize | AtomicType::U64)
     }
@@ -97,7 +98,7 @@ impl AtomicType {
         }
     }
 
-    /// `value` as a number that keeps its sign.
+    /// `value` as a number with its sign.
     pub(crate) const fn widen(self, value: u64) -> i128 {
         match self.signed() {
             true => self.with_sign(value) as i128,
@@ -105,7 +106,7 @@ impl AtomicType {
         }
     }
 
-    /// `value` as a number whose top bit is a sign.
+    /// `value` as a number with its top bit as the sign.
     const fn with_sign(self, value: u64) -> i64 {
         let unused = 64 - self.bits();
         (value << unused) as i64 >> unused
@@ -132,9 +133,9 @@ impl AtomicType {
     }
 }
 
-/// How a read-modify-write makes the new value from the old one and its operand. Where the type of
-/// the atomic decides about that, there is one for each, because another thread may use the same
-/// memory as an atomic of another type.
+/// The function by which a read-modify-write computes the new value from the old one and its
+/// operand. Where that depends on the type of the atomic, there is a variant for each type, because
+/// another thread may use the same memory as an atomic of another type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Rmw {
     Swap,
@@ -142,19 +143,19 @@ pub(crate) enum Rmw {
     Sub,
     And,
     Nand,
-    /// `AtomicBool::fetch_nand`, which must leave 0 or 1, so that only the lowest bit is inverted.
+    /// `AtomicBool::fetch_nand` must leave 0 or 1, so it inverts only the lowest bit.
     NandBool,
     Or,
     Xor,
     Max,
-    /// The maximum of values with a sign.
+    /// The maximum of signed values.
     MaxSigned,
     Min,
     MinSigned,
 }
 
 impl Rmw {
-    /// What the method of this name does to an atomic of type `ty`.
+    /// The effect of the method with this name on an atomic of type `ty`.
     #[inline]
     pub(crate) const fn on(self, ty: AtomicType) -> Rmw {
         match self {

@@ -1,4 +1,4 @@
-//! Is a schedule read back as it was written, and is what is none refused?
+//! Is every written schedule read back unchanged, and is every other text refused?
 
 use crate::rt::event::mix::{STEP, mix};
 use crate::rt::event::schedule::*;
@@ -53,7 +53,7 @@ fn a_schedule_is_followed_step_by_step() {
     assert_eq!(again.to_string(), schedule.to_string());
 }
 
-/// The steps of a schedule, and in between who begins.
+/// The steps of a schedule, with the beginnings of threads in between.
 fn followed(schedule: &Schedule) -> Vec<(String, u32, bool)> {
     let mut at = Cursor::default();
     let mut steps = Vec::new();
@@ -85,7 +85,7 @@ fn what_threads_do_in_turn_again_and_again_is_told_once() {
     let read = Schedule::parse(&text).expect("well formed");
     assert_eq!(followed(&read), followed(&schedule));
     assert_eq!(read.to_string(), text);
-    // The first step of a round, and the first one behind the last round, are none of the run
+    // The first step of a round, and the first step behind the last round, do not belong to the run
     // before.
     let text = "v2 main (main main.1)*2 main.1 (main*2)*3 main main.1*0 (main.1 main.2*0)*2";
     let read = Schedule::parse(text).expect("well formed");

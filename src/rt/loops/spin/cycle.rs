@@ -1,45 +1,46 @@
 //! Does a loop with several hints repeat itself?
 //!
-//! One that tries a few times before it yields has a hint inside and another one outside, and one
-//! that looks into several queues in turns may have one hint for all of them. None of its rounds is
-//! like the one before, but the rounds come in a cycle. So the last rounds in which nothing was
-//! changed are kept, each with its hint and what it has read.
+//! A loop that tries a few times before it yields has one hint inside and another one outside. A
+//! loop that reads several queues in turn may have one hint for all of them. No round of such a
+//! loop is like the one before, but the rounds form a cycle. So the last rounds without a change
+//! are kept, each with its hint and its reads.
 
 use crate::rt::event::Site;
 use crate::rt::event::id::ObjectId;
 
-/// The most rounds that are taken for a cycle.
+/// The most rounds that count as a cycle.
 pub(super) const LONGEST: usize = 16;
 
-/// The rounds of one thread since it has changed something last, the latest of them.
+/// The latest rounds of one thread since its last change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
     rounds: Vec<Past>,
-    /// What they have read, one after the other; what a round has read like the one before it is
-    /// there once.
+    /// The reads of the rounds, one after the other. Equal reads of consecutive rounds are stored
+    /// once.
     reads: Vec<(ObjectId, u64)>,
-    /// Tokens that the thread has made available and taken itself in these rounds. What another
-    /// round has seen of them was changed by the thread, and says nothing of the others.
+    /// Tokens that the thread has made available and has taken itself in these rounds. The thread
+    /// itself changed what another round has seen of them, so that says nothing about other
+    /// threads.
     own: Vec<ObjectId>,
-    /// What the rounds of a cycle have read, without duplicates.
+    /// The reads of the rounds of a cycle, without duplicates.
     all: Vec<(ObjectId, u64)>,
-    /// The first of their hints, as they stand in the program.
+    /// The first of their hints in the order of the source.
     first: Option<Site>,
-    /// How many rounds are still to come before there may be another wait: who was let go looks at
-    /// everything.
+    /// The number of rounds before another wait is allowed: a released thread first reads all of
+    /// its locations again.
     spare: usize,
 }
 
-/// A round that is over.
+/// A completed round.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     hint: Site,
-    /// What it has read: where that begins and ends.
+    /// The range of its reads.
     reads: (usize, usize),
 }
 
 impl Cycle {
-    /// Something was changed, so it is another loop from here on.
+    /// Begins again after a change: the rounds from here on are those of another loop.
     #[inline]
     pub(super) fn reset(&mut self) {
         self.rounds.clear();
@@ -48,27 +49,26 @@ impl Cycle {
         self.spare = 0;
     }
 
-    /// The thread has taken this token, which it had made available itself.
+    /// The thread has taken a token that it had made available itself.
     pub(super) fn take_own(&mut self, token: ObjectId) {
         if !self.own.contains(&token) {
             self.own.push(token);
         }
     }
 
-    /// A round has come to its hint.
+    /// A round has reached its hint.
     #[inline]
     pub(super) fn end_round(&mut self) {
         self.spare = self.spare.saturating_sub(1);
     }
 
-    /// Whether there is not to be a wait yet, whatever the rounds are.
+    /// Whether no wait is allowed yet, whatever the rounds are.
     #[inline]
     pub(super) fn rests(&self) -> bool {
         self.spare > 0
     }
 
-    /// So many `rounds` that have changed nothing have come to this hint, and have all read the
-    /// same.
+    /// Adds `rounds` rounds without a change, which have all reached this hint with these reads.
     pub(super) fn push(
         &mut self,
         hint: Site,
@@ -76,7 +76,7 @@ impl Cycle {
         rounds: usize,
         times: usize,
     ) {
-        // No more are looked at.
+        // No more rounds are examined.
         let most = LONGEST * times;
         if self.rounds.len() > 2 * most {
             self.drop_half();
@@ -96,7 +96,7 @@ impl Cycle {
     fn drop_half(&mut self) {
         let half = self.rounds.len() / 2;
         self.rounds.drain(..half);
-        // The first one that is left may have read what stands with one that is gone.
+        // The first remaining round may share its reads with a dropped one.
         let (gone, _) = self.rounds[0].reads;
         self.reads.drain(..gone);
         for round in &mut self.rounds {
@@ -104,15 +104,16 @@ impl Cycle {
         }
     }
 
-    /// Whether [`Cycle::repeats`] may say so of these and so many more rounds.
+    /// Whether [`Cycle::repeats`] may return true for these rounds and `more` others.
     #[inline(always)]
     pub(super) fn may_repeat(&self, more: usize, times: usize) -> bool {
         self.rounds.len() + more >= 2 * times && self.spare == 0
     }
 
-    /// Whether the last rounds were the same cycle of at least two so many `times` in a row, if so
-    /// many rounds are the last ones that have read the same, and the thread has not waited since
-    /// the last but one of these cycles. Then [`Cycle::read`] gives what they have read.
+    /// Whether the last rounds were the same cycle, of at least two rounds, `times` times in a row.
+    /// The last `rounds` rounds, all with this hint and these reads, are included. False if the
+    /// thread has waited since the last but one of these cycles. If true, [`Cycle::read`] returns
+    /// the reads of the cycle.
     pub(super) fn repeats(
         &mut self,
         hint: Site,
@@ -122,7 +123,7 @@ impl Cycle {
     ) -> bool {
         self.push(hint, reads, rounds, times);
         let found = self.find_repeated(times);
-        // They may not be all.
+        // There may be more rounds of the same kind.
         let before = self.rounds.len() - rounds.min(LONGEST * times);
         let (start, _) = self.rounds[before].reads;
         self.rounds.truncate(before);
@@ -138,7 +139,7 @@ impl Cycle {
         self.spare = length;
         self.all.clear();
         let cycle = &self.rounds[self.rounds.len() - length..];
-        // Mostly they stand in one file.
+        // Mostly all hints are in one file.
         let place = |site: &Site| (site.line(), site.column(), site.file());
         self.first = cycle.iter().map(|round| round.hint).min_by_key(place);
         let of_others = |(object, _): &&(ObjectId, u64)| !self.own.contains(object);
@@ -151,18 +152,18 @@ impl Cycle {
         true
     }
 
-    /// What the rounds of the last cycle have read that was found, each location with the value
-    /// that was seen last, but for the tokens that the thread has taken itself.
+    /// The reads of the last cycle that was found: each location with its last value, without the
+    /// tokens that the thread has taken itself.
     pub(super) fn read(&self) -> &[(ObjectId, u64)] {
         &self.all
     }
 
-    /// The first of the hints of the last cycle that was found, as they stand in the program.
+    /// The first hint of the last cycle that was found, in the order of the source.
     pub(super) fn first_hint(&self) -> Option<Site> {
         self.first
     }
 
-    /// Whether the last rounds were a cycle of this length so many times.
+    /// Whether the last rounds were a cycle of this length, `times` times.
     fn is_cycle(&self, length: usize, times: usize) -> bool {
         let count = self.rounds.len();
         let mut firsts = (count - length * times..count - length).rev();

@@ -1,24 +1,26 @@
-//! Has an iteration of a loop undone what it has done, as the one before?
+//! Has an iteration of a loop undone its changes, as the one before?
 //!
-//! A loop that takes something and puts it back leaves each location as it has found it, and the
+//! A loop that undoes its changes leaves each location with the value it has found there, and the
 //! values are those that the iteration before has left.
 
 use crate::rt::event::id::ObjectId;
 
 use crate::rt::loops::spin::ENOUGH;
 
-/// What a thread has done to atomics since its last hint, and in the iteration before.
+/// The accesses of a thread to atomics since its last hint, and in the iteration before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Round {
-    /// Each location with its value now, and, in the same order, the values before.
+    /// Each location with its current value, and, in the same order, the values that the iteration
+    /// found.
     left: Vec<(ObjectId, u64)>,
     found: Vec<u64>,
-    /// What the iteration before has left.
+    /// The locations and values that the iteration before has left.
     pub(super) before: Vec<(ObjectId, u64)>,
-    /// What was in the plain memory that it was about to write to, and in the iteration before.
+    /// A mix of the contents of the plain memory that the iteration was about to write to, and the
+    /// same for the iteration before.
     pub(super) memory: u64,
     memory_before: u64,
-    /// Whether something was done that is not undone, or too much.
+    /// Whether there is a change that is not undone, or too many locations.
     pub(super) lasting: bool,
 }
 
@@ -51,7 +53,8 @@ impl Round {
         }
     }
 
-    /// The iteration is over. Says whether it has left everything as it was, like the one before.
+    /// Ends the iteration. Returns whether it has left every location with the value it found, like
+    /// the one before.
     pub(super) fn turn(&mut self) -> bool {
         let undone = self
             .left

@@ -1,5 +1,4 @@
-//! Is a log of reads that is used again like a new one, and does a round come to the same on either
-//! way?
+//! Is a reset log like a new one, and do the fast path and the full path of a round agree?
 
 use std::panic::Location;
 
@@ -22,7 +21,7 @@ fn a_log_that_is_reset_is_like_a_new_one() {
             log.note_more(other, 1, 1);
             assert!(log.repeats_itself(site, one).is_some());
         },
-        // It only looks.
+        // The loop only reads.
         &|log| {
             let mut waits = false;
             for _ in 0..5 {
@@ -31,7 +30,7 @@ fn a_log_that_is_reset_is_like_a_new_one() {
             }
             assert!(waits);
         },
-        // It changes something, and puts it back or not.
+        // The loop makes a change, and undoes it or not.
         &|log| {
             for left in [1, 1, 1, 2] {
                 log.count_round(site);
@@ -46,7 +45,7 @@ fn a_log_that_is_reset_is_like_a_new_one() {
             log.note_more(one, 1, 2);
             assert!(log.follows());
         },
-        // What would be its first iteration is left out.
+        // The calls that would be its first iteration are left out.
         &|log| {
             log.hint(site, 1);
             log.change();
@@ -61,7 +60,7 @@ fn a_log_that_is_reset_is_like_a_new_one() {
     }
 }
 
-/// What a thread does that goes round in a loop.
+/// An action of a thread in a loop.
 #[derive(Clone, Copy)]
 enum Does {
     Reads(ObjectId, u64),
@@ -69,7 +68,7 @@ enum Does {
     ComesToHint(usize),
 }
 
-/// A loop with these things in it, and now and then something else.
+/// A loop of these actions, with another action now and then.
 fn rounds(seed: u64) -> Vec<Does> {
     let mut drawn = seed;
     let mut draw = |most: u64| {

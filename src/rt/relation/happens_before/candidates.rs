@@ -1,9 +1,9 @@
 //! With which of the earlier events on its objects does an event race?
 //!
-//! With those that its label is ordered behind and that it does not come after anyway. The events
-//! of one slot are gone through from the latest to the earliest ([`Way`]), and where there are
-//! several slots, or several objects, the latest of all comes first, so that one which happens
-//! before another is known by then.
+//! It races with the events that its label is ordered behind and that do not already happen before
+//! it. The events of one slot are visited from the latest to the earliest ([`Way`]). With several
+//! slots, or several objects, the latest event of all comes first, so that an event that happens
+//! before another is known to do so by then.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::{NOWHERE, Trace};
@@ -17,7 +17,7 @@ use crate::rt::relation::happens_before::rows::Whose;
 use crate::rt::relation::happens_before::way::Way;
 use crate::rt::relation::independence::{Label, ReadSets, ordered};
 
-/// The event that looks for its races, which is the last one.
+/// The last event, for which the races are searched.
 #[derive(Clone, Copy)]
 pub(super) struct Seeker {
     pub(super) thread: ThreadId,
@@ -25,24 +25,23 @@ pub(super) struct Seeker {
     pub(super) position: u32,
 }
 
-/// Which event of a slot is looked at behind one, on the way back.
+/// The next event to visit in a slot, behind a visited one on the way back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// The one before it.
+    /// The event before it in the slot.
     Previous,
-    /// The latest that is not known to come before it: those in between do.
+    /// The latest earlier event that is not known to happen before it. The events in between do.
     Apart,
 }
 
-/// Whether the event at `at` comes before a later one with this label because of what they do to
-/// objects.
+/// Whether their accesses to objects order the event at `at` before a later event with this label.
 #[inline(never)]
 fn are_ordered(trace: &Trace, sets: &ReadSets, at: u32, label: Label) -> bool {
     ordered(sets, trace.at(at).label, label)
 }
 
 impl Past {
-    /// [`HappensBefore::any_access`](crate::rt::relation::happens_before::HappensBefore::any_access)
+    /// [`any_access`](crate::rt::relation::happens_before::HappensBefore::any_access)
     /// for the object with this record.
     #[inline]
     pub(super) fn any_access(
@@ -84,7 +83,7 @@ impl Past {
         }
     }
 
-    /// Those that are passed over must come before.
+    /// The skipped events must happen before the event at `at`.
     #[cfg(test)]
     fn check_apart(&self, at: u32, row: &Row) {
         let mut passed = row.previous;
@@ -95,8 +94,8 @@ impl Past {
         }
     }
 
-    /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before
-    /// it in its slot.
+    /// [`Row::apart`] for an event of `thread` with this clock, after the event `previous` in its
+    /// slot.
     #[inline]
     pub(super) fn apart(&self, thread: ThreadId, clock: Clock, previous: u32) -> u32 {
         let row = self.rows.row(previous);
@@ -106,8 +105,8 @@ impl Past {
         }
     }
 
-    /// Finds the races of an event with those in these slots of an object, of which there is one at
-    /// least, from the latest total one on. Gives its clock after them.
+    /// Finds the races of an event with the events in these slots of an object, from the latest
+    /// total event on. There is at least one slot. Returns the clock of the event after them.
     #[inline(never)]
     pub(super) fn race_in(
         &mut self,
@@ -120,7 +119,7 @@ impl Past {
     ) -> Clock {
         #[cfg(test)]
         let races = self.races.len();
-        // Mostly there is one.
+        // Mostly there is one slot, and the object is no channel.
         if slots & (slots - 1) == 0 && record.messages.are_none() {
             #[cfg(test)]
             self.list_all(record, slots, seeker, clock);
@@ -136,7 +135,7 @@ impl Past {
         self.race_along(trace, sets, seeker, clock)
     }
 
-    /// Adds the ways through these slots of an object to those that [`Past::race_along`] goes.
+    /// Adds the ways through these slots of an object, for [`Past::race_along`].
     pub(super) fn set_out(
         &mut self,
         trace: &Trace,
@@ -167,7 +166,7 @@ impl Past {
         }
     }
 
-    /// Finds the races of an event along the ways that were added. Gives its clock after them.
+    /// Finds the races of an event along the added ways. Returns the clock of the event after them.
     pub(super) fn race_along(
         &mut self,
         trace: &Trace,
@@ -196,8 +195,8 @@ impl Past {
         clock
     }
 
-    /// Notes the race with the next event of the way, if there is one, and goes on to the one
-    /// behind it. Gives the clock after that.
+    /// Notes the race with the next event of the way, if the two race, and advances the way.
+    /// Returns the clock after that.
     #[inline(always)]
     fn go_on(
         &mut self,
@@ -219,7 +218,8 @@ impl Past {
             apart,
             ..
         } = self.rows.row(at);
-        // Those in between come before this one, and so are known, too, once it is.
+        // The events in between happen before that event. So they are in the clock, too, once that
+        // event is.
         let mut next = apart;
         if self.is_new_with(thread, clock.start, whose) {
             let is_ordered = || are_ordered(trace, sets, at, label);
@@ -234,7 +234,7 @@ impl Past {
         clock
     }
 
-    /// Lists all events in these slots that an event does not come after anyway, for
+    /// Lists all events in these slots that do not already happen before the event, for
     /// [`Past::check_all`].
     #[cfg(test)]
     fn list_all(&mut self, record: &Record, slots: u32, seeker: Seeker, clock: Clock) {
@@ -248,7 +248,8 @@ impl Past {
         self.all = all;
     }
 
-    /// The long way must come to the same as the one that has found the races from this number on.
+    /// Compares with the search without shortcuts: every ordered event of the list must be covered
+    /// by one of the races from number `races` on.
     #[cfg(test)]
     fn check_all(&mut self, trace: &Trace, sets: &ReadSets, seeker: Seeker, races: usize) {
         for first in std::mem::take(&mut self.all) {

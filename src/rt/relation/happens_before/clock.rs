@@ -1,33 +1,35 @@
-//! Where are clocks kept, and how do two become one?
+//! Where are clocks stored, and how are two clocks joined?
 //!
-//! Each clock has a word for every thread, and one stands behind the other, so that a clock is told
-//! by where its words begin. It leaves out the component of its event's own thread: the word that
-//! is there is an earlier event's, and whoever learns of the event puts the right one there.
+//! Each clock has a word for every thread, and the clocks are stored one behind the other, so that
+//! a clock is named by the index of its first word. It leaves out the component of its event's own
+//! thread: the word there belongs to an earlier event, and an event that joins the clock puts the
+//! right number there.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::pooled::Empty;
 
-/// So many words are compared at once. They are signed, because of unsigned words not every
-/// processor can tell which is greater.
+/// The number of words that are compared at once. The words are signed, because not every processor
+/// can compare unsigned vectors.
 const LANE: usize = 4;
 
-/// For how many clocks room is made at once.
+/// The number of clocks that one growth makes room for.
 const CHUNK: usize = 32;
 
-/// So many words are asked for without a look whether the system has them: 16 MB.
+/// The number of words that are allocated without asking the system whether it has the memory: 16
+/// MB.
 const LARGE: usize = 1 << 22;
 
-/// The clock of what knows of no other thread.
+/// The clock of an event that no other thread's event happens before.
 pub(super) const NOTHING: u32 = 0;
 
 /// The words of many clocks.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Clocks {
     words: Vec<i32>,
-    /// How many words a clock has, which is a multiple of [`LANE`].
+    /// The number of words of a clock, a multiple of [`LANE`].
     width: usize,
-    /// Where the next clock begins, for which there is room. The words from here on are left over
-    /// from clocks that are gone.
+    /// The start of the next clock, for which there is room. The words from here on are left over
+    /// from dropped clocks.
     end: usize,
 }
 
@@ -39,13 +41,13 @@ impl Empty for Clocks {
     }
 }
 
-/// How many words a clock has that had so many, once there are so many threads.
+/// The width of a clock, which had `before` words, for `threads` threads.
 fn width_for(before: usize, threads: usize) -> usize {
     threads.max(before + before / 4).next_multiple_of(LANE)
 }
 
 impl Clocks {
-    /// How many events of `thread` are in this clock of another thread.
+    /// The number of events of `thread` in this clock of another thread.
     #[inline]
     pub(super) fn get(&self, clock: u32, thread: ThreadId) -> u32 {
         if thread.index() < self.width {
@@ -67,14 +69,14 @@ impl Clocks {
         &self.words[clock as usize..][..self.width]
     }
 
-    /// How many threads a clock can know.
+    /// The number of threads that a clock covers.
     #[inline]
     pub(super) fn width(&self) -> usize {
         self.width
     }
 
-    /// How many bytes the clocks of so many events by so many threads take, if these are many and
-    /// the system does not have them. To make them would end the process then.
+    /// The size in bytes of the clocks of so many events by so many threads, if the size is large
+    /// and the system does not have that much memory. Their allocation would end the process.
     #[inline]
     pub(super) fn lack(&mut self, events: usize, threads: usize) -> Option<usize> {
         let width = match threads <= self.width {
@@ -90,18 +92,18 @@ impl Clocks {
         lacks.then_some(words.saturating_mul(size_of::<i32>()))
     }
 
-    /// Makes every clock wide enough for so many threads. The n-th clock stays the n-th.
+    /// Makes every clock wide enough for `threads` threads. The n-th clock stays the n-th.
     ///
-    /// All are moved, so that a long execution which goes on spawning threads gets room for some
+    /// All clocks are moved, so a long execution that keeps spawning threads gets room for some
     /// more.
     #[cold]
     pub(super) fn widen(&mut self, threads: usize) {
         let before = self.width;
         let width = width_for(before, threads);
-        // At first there is only the clock of nothing.
+        // At first there is only the clock [`NOTHING`].
         let clocks = self.end.checked_div(before).unwrap_or(1);
-        // There may be room that was left. Other memory would have to be got from the system, which
-        // takes longer than the move.
+        // There may be unused room. Fresh memory would come from the system, which takes longer
+        // than the move.
         self.words.resize((clocks + CHUNK) * width, 0);
         for clock in (0..clocks).rev() {
             let (from, to) = (clock * before, clock * width);
@@ -111,17 +113,16 @@ impl Clocks {
         (self.width, self.end) = (width, clocks * width);
     }
 
-    /// Forgets the clock that begins here, and all that were made after it.
+    /// Drops the clock that begins here, and all later ones.
     #[inline]
     pub(super) fn truncate(&mut self, clock: u32) {
         self.end = clock as usize;
     }
 
-    /// Makes a clock of this one and of an event: `theirs` and `count` are its clock and how many
-    /// events of its thread there are with it.
+    /// Makes a clock of this one and of an event: `theirs` is the clock of the event, and `count`
+    /// is its index plus one.
     ///
-    /// It is inlined where many clocks are made, one behind the other. Mostly there are few
-    /// threads.
+    /// It is inlined into the loops that make many clocks. Mostly there are few threads.
     #[inline(always)]
     pub(super) fn join(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
         match self.width {
@@ -132,13 +133,13 @@ impl Clocks {
         }
     }
 
-    /// [`Clocks::join`] where clocks have any number of words.
+    /// [`Clocks::join`] for clocks of any width.
     #[inline(never)]
     fn join_many(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
         self.join_words(self.width, mine, theirs, thread, count)
     }
 
-    /// [`Clocks::join`] where clocks have `width` words. Where that is a constant there is no loop.
+    /// [`Clocks::join`] for clocks of `width` words. With a constant width there is no loop.
     #[inline(always)]
     fn join_words(
         &mut self,
@@ -161,7 +162,7 @@ impl Clocks {
         self.with_room_behind(start)
     }
 
-    /// The clock at `start`, which is the last one, once there is room for another one.
+    /// The clock at `start`, which is the last one, after making room for another one.
     #[inline(always)]
     fn with_room_behind(&mut self, start: usize) -> u32 {
         match self.words.len() < self.end + self.width {
@@ -177,7 +178,7 @@ impl Clocks {
         start as u32
     }
 
-    /// [`Clocks::join`] for one clock now and then.
+    /// [`Clocks::join`] for callers that rarely make a clock.
     #[inline(never)]
     pub(super) fn join_apart(
         &mut self,
@@ -189,7 +190,7 @@ impl Clocks {
         self.join(mine, theirs, thread, count)
     }
 
-    /// Joins an event into the clock that was made last.
+    /// Joins an event into the last clock.
     #[inline(never)]
     pub(super) fn join_into(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) {
         let (earlier, words) = self.words.split_at_mut(mine as usize);
@@ -203,8 +204,8 @@ impl Clocks {
     }
 }
 
-/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`,
-/// where clocks have `width` words. Where that is a constant there is no loop.
+/// Joins the clock `theirs`, one of the `earlier` ones, into the first clock of `words`. Clocks
+/// have `width` words; with a constant width there is no loop.
 #[inline(always)]
 fn join_words_into(width: usize, words: &mut [i32], earlier: &[i32], theirs: u32) {
     let theirs = &earlier[theirs as usize..][..width];
@@ -214,7 +215,7 @@ fn join_words_into(width: usize, words: &mut [i32], earlier: &[i32], theirs: u32
     }
 }
 
-/// The greater one of each two components.
+/// The maximum of each component.
 #[inline]
 fn latest(a: [i32; LANE], b: [i32; LANE]) -> [i32; LANE] {
     std::array::from_fn(|i| a[i].max(b[i]))
@@ -224,7 +225,7 @@ fn latest(a: [i32; LANE], b: [i32; LANE]) -> [i32; LANE] {
 mod tests {
     use super::*;
 
-    /// Whatever the width, which decides how clocks are joined.
+    /// The test covers every width, because the width selects the code of a join.
     #[test]
     fn a_clock_of_two_knows_the_later_of_each_thread_however_many_there_are() {
         for threads in 1..=20 {
@@ -232,7 +233,7 @@ mod tests {
             clocks.widen(threads);
             let width = clocks.width();
             let mut expected = vec![vec![0; width]];
-            // More than there is room for at first.
+            // These are more clocks than there is room for at first.
             for made in 1..=3 * CHUNK {
                 let (mine, theirs) = (made / 2, made * 2 / 3);
                 let (thread, count) = (made * 11 % threads, 1000 - made);
@@ -243,7 +244,7 @@ mod tests {
                 both[thread] = count as i32;
                 let clock = clocks.join(at(mine), at(theirs), id, count as u32);
                 assert_eq!((clock, clocks.words(clock)), (at(made), &both[..]));
-                // What is joined into the last one is in it, too.
+                // A clock that is joined into the last one is contained in it, too.
                 let late = made * 3 / 4;
                 let joined = both.iter().zip(&expected[late]);
                 let mut both: Vec<i32> = joined.map(|(&my, &their)| my.max(their)).collect();
@@ -263,7 +264,7 @@ mod tests {
             if clocks.width() < threads {
                 clocks.widen(threads);
             }
-            // What is left over from it is not what another thread has.
+            // The left-over words of a dropped clock do not count for another thread.
             let gone = clocks.join(NOTHING, NOTHING, ThreadId(0), 9);
             clocks.truncate(gone);
             let thread = threads - 1;

@@ -1,18 +1,18 @@
-//! Between whose accesses to an atomic can there be an order?
+//! Between which accesses to an atomic can there be an order?
 //!
-//! Most atomics of a long execution are used by one thread, or are only read. What is done to those
-//! is ordered by nothing but its thread, races with nothing and lets nobody in that waits, so an
-//! event on one needs no look at what happened to it before, and leaves nothing for others to look
-//! at. That is not noted for each execution anew: what was once used by several threads, and
-//! written, may be again.
+//! Most atomics of a long execution are used by one thread, or are only read. Accesses to such an
+//! uncontended atomic are ordered only by their thread, race with no event and enable no waiting
+//! thread. So an event on such an atomic needs no search among the earlier events on it, and later
+//! events need not find it. The contention is kept from one execution to the next: an atomic that
+//! several threads have used and one has written may be used so again.
 //!
-//! It must not even be: a sleeping thread's access, or that of a branch, is compared with the
-//! events of executions that may not make it, and a compare-exchange that has only failed
-//! spuriously, which is a read, is planned with its success, which is a write. Both were made in an
-//! earlier execution. So what is known goes with a checkpoint, too.
+//! It even has to be kept. An access in a sleep set, or in a branch of a wakeup tree, is compared
+//! with the events of executions that may not make that access; and a compare-exchange that has
+//! only failed spuriously, which is a read, is planned with its success, which is a write. An
+//! earlier execution made both. So a checkpoint contains the contention, too.
 //!
-//! A thread that waits for a change has looked before, which is an event. So what it waits for it
-//! has used, even if the wait never ends.
+//! A thread that waits for a change has read the locations before, and the reads are events. So the
+//! contention covers the thread's use of these locations, even if the wait never ends.
 
 use crate::rt::event::id::lengthen;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -20,36 +20,39 @@ use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
 use crate::rt::relation::independence::Label;
 
-/// Who has used which atomic, in this execution or an earlier one.
+/// For each atomic the threads that have used it, in this execution or an earlier one.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Contention {
     uses: Vec<Use>,
-    /// How often an order has turned out to be possible that was not before.
+    /// The number of times that an order became possible after it was ruled out.
     surprises: u32,
 }
 
-/// After more surprises each order is taken to be possible. Each makes all clocks be made anew, and
-/// where these are made event by event, an execution may have one for each of thousands of atomics.
+/// After more surprises each order counts as possible. Each surprise makes all clocks be computed
+/// again, and if clocks are computed event by event, an execution may have one surprise for each of
+/// thousands of atomics.
 const SURPRISES_MAX: u32 = 64;
 
-/// What is known of one atomic: whose reads, and whose writes, are ordered with nothing of another
-/// thread. That is one thread, or [`NOBODY`], or [`ANYBODY`].
+/// The uncontended uses of one atomic. The first entry is the thread with reads that are ordered
+/// with no event of another thread, the second is the thread with such writes. An entry is one
+/// thread, or no thread, or any thread, by the constants below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Use([ThreadId; 2]);
 
 const NOBODY: ThreadId = ThreadId(u32::MAX);
 const ANYBODY: ThreadId = ThreadId(u32::MAX - 1);
-/// Neither, because several threads use it, and one has written.
+/// No thread, because several threads use the atomic, and one has written.
 const CONTENDED: ThreadId = ThreadId(u32::MAX - 2);
 
-/// What an event is to those on the same object.
+/// The relation of an event to the other events on the same object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
-    /// It may be ordered with others.
+    /// The event may be ordered with others.
     Possible,
-    /// So it may, and so may those be from now on that were not before.
+    /// The event may be ordered with others, and so may from now on the earlier events for which
+    /// that was ruled out.
     PossibleFromNow,
-    /// It is ordered with none but those of its own thread.
+    /// The event is ordered only with those of its own thread.
     Impossible,
 }
 
@@ -62,7 +65,7 @@ impl Empty for Contention {
 }
 
 impl Contention {
-    /// Whether it is known that an event of this thread with this label is ordered with none of
+    /// Whether an event of this thread with this label is known to be ordered with no event of
     /// another thread.
     #[inline(always)]
     pub(super) fn rules_out(&self, thread: ThreadId, label: Label) -> bool {
@@ -75,8 +78,8 @@ impl Contention {
         whose == thread || whose == ANYBODY
     }
 
-    /// Another event of this thread has this label. Tells what it is to others; of what is no
-    /// access to an atomic it is not known that it is nothing.
+    /// Notes another event of this thread with this label. Returns its relation to others;
+    /// [`Order::Possible`] for every object that is not an atomic.
     #[inline(always)]
     pub(super) fn note(&mut self, thread: ThreadId, label: Label) -> Order {
         let Some(writes) = label.writes_atomic() else {
@@ -88,7 +91,7 @@ impl Contention {
         }
     }
 
-    /// [`Contention::note`] for what may not be known.
+    /// [`Contention::note`] for an atomic that is not known to be contended.
     #[inline(never)]
     fn note_use(&mut self, thread: ThreadId, object: ObjectId, writes: bool) -> Order {
         if rarely!(self.surprises > SURPRISES_MAX) {
@@ -113,7 +116,7 @@ impl Contention {
         }
     }
 
-    /// Clocks were made for what turned out to be wrong, and are made anew.
+    /// Notes that clocks were computed from a wrong assumption and are computed again.
     pub(super) fn be_surprised(&mut self) {
         self.surprises += 1;
         if self.surprises > SURPRISES_MAX {
@@ -121,10 +124,11 @@ impl Contention {
         }
     }
 
-    /// What is known, as numbers that [`Contention::restore`] understands.
+    /// The contention as numbers for [`Contention::restore`].
     pub(super) fn save(&self) -> Vec<u64> {
         let threads = self.uses.iter().flat_map(|known| known.0);
-        // Those that stand for no thread come to the beginning, where numbers are short.
+        // The numbers that stand for no thread are mapped to the smallest ones, which are short in
+        // text.
         let threads = threads
             .map(|thread| thread.0.wrapping_add(3))
             .map(u64::from);
@@ -134,7 +138,7 @@ impl Contention {
             .collect()
     }
 
-    /// Takes up what [`Contention::save`] has given; false if these are no such numbers.
+    /// Restores the numbers from [`Contention::save`]; false if these are no such numbers.
     pub(super) fn restore(&mut self, numbers: &[u64]) -> bool {
         let numbers = numbers.iter().map(|&number| u32::try_from(number).ok());
         let numbers: Option<Vec<u32>> = numbers.collect();
@@ -150,8 +154,8 @@ impl Contention {
         rest.is_empty()
     }
 
-    /// Whether events on this object may be ordered with those of other threads, as far as is
-    /// known. Of one that is no atomic nothing is.
+    /// Whether events on this object may be ordered with events of other threads, as far as is
+    /// known. True for every object that is not an atomic.
     #[inline]
     pub(super) fn is_on(&self, object: ObjectId) -> bool {
         let known = self.uses.get(object.index());

@@ -1,18 +1,18 @@
-//! What is known of one event, looked up once?
+//! Why is an event looked up only once?
 //!
-//! Whoever asks several things of an event in a row finds its row once, and not for each question.
+//! A caller with several questions about an event finds its row once, and not for each question.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::relation::happens_before::past::{Past, Race};
 use crate::rt::relation::happens_before::rows::{Row, Whose};
 
-/// An event that was looked up.
+/// An event after its look-up.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Look<'a> {
     pub(crate) position: u32,
     past: &'a Past,
-    /// The row that stands for it, and how far behind the first event with this row it is.
+    /// The row of the event, and the distance of the event behind the first event with this row.
     row: &'a Row,
     further: usize,
 }
@@ -46,7 +46,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The races whose second event it is.
+    /// The races with this event as the second event.
     #[inline]
     pub(crate) fn races(&self) -> impl Iterator<Item = &'a Race> + use<'a> {
         let (from, position) = (self.row.races as usize, self.position);
@@ -56,7 +56,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// All else follows from where it is.
+/// The position decides the rest.
 #[cfg(test)]
 impl PartialEq for Look<'_> {
     fn eq(&self, other: &Self) -> bool {

@@ -1,18 +1,18 @@
-//! Which send put the message into a channel that a receive takes?
+//! Which send into a channel belongs to a receive?
 //!
-//! A receive is ordered with one or two sends, which are told by their numbers. There may be
-//! thousands of sends behind these that it does not know of, so it does not go through them.
+//! A receive is ordered with one or two sends, which are found by their numbers. Thousands of later
+//! sends that do not happen before the receive may follow these, so a search through all of them
+//! would take long.
 
 use crate::rt::event::Trace;
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::independence::{Class, Label};
 
-/// The sends into a channel and the receives from it, as far as they succeeded. Other objects have
-/// none.
+/// The successful sends into a channel and receives from it. For other objects it is empty.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Messages(Option<Box<Lists>>);
 
-/// The positions of events in order. The numbers of the messages of a list follow each other.
+/// The positions of events in order. The messages of a list have consecutive numbers.
 #[derive(Default, Clone, Debug)]
 struct Lists {
     sent: Vec<u32>,
@@ -20,7 +20,7 @@ struct Lists {
 }
 
 impl Messages {
-    /// Notes an access with this label by the event.
+    /// Notes the event, with this label.
     #[inline]
     pub(super) fn note(&mut self, label: Label, event: u32) {
         if rarely!(label.is_message()) {
@@ -37,7 +37,7 @@ impl Messages {
         }
     }
 
-    /// Forgets the event, which was the last on the object.
+    /// Forgets the event, which is the last one on the object.
     #[inline]
     pub(super) fn forget(&mut self, event: u32) {
         if let Some(lists) = &mut self.0 {
@@ -47,14 +47,14 @@ impl Messages {
         }
     }
 
-    /// Whether there have been none.
+    /// Whether there are no messages.
     #[inline]
     pub(super) fn are_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Calls `found` for every event in one of the `slots` by number that may be ordered with one
-    /// of this label. Gives the slots that need not be gone through any more.
+    /// Calls `found` for every event in one of the `slots` that, by its number, may be ordered with
+    /// an event of this label. Returns the slots that need no further search.
     #[inline]
     pub(super) fn find(
         &self,
@@ -84,7 +84,7 @@ impl Lists {
         };
         let last = trace.at(last).label;
         let mut tell = |number: u16| {
-            // Numbers begin anew after 65,536 messages.
+            // The numbers begin again at 0 after 65,536 messages.
             let back = usize::from(last.count().wrapping_sub(number));
             list.iter()
                 .rev()
@@ -93,7 +93,7 @@ impl Lists {
                 .for_each(|&event| found(event));
         };
         let (number, room) = (label.count(), label.room().max(last.room()));
-        // A large room is not known.
+        // A label does not have the exact size of a large room.
         if room == u8::MAX {
             return 0;
         }

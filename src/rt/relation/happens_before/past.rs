@@ -1,9 +1,9 @@
 //! How does the clock of an event grow?
 //!
-//! From that of the event directly before it, by those of the events that it comes after. Most
-//! events join nothing new, for instance every access to an object that only one thread touches.
-//! Such an event shares the clock of the event before it, which it can because a clock leaves out
-//! the component of the event's own thread, which is its index.
+//! It is the clock of the event directly before it, joined with those of the events that it comes
+//! after. Most events join no new clock, for instance every access to an object that only one
+//! thread uses. Such an event shares the clock of the event before it. That is possible because a
+//! clock leaves out the component of the event's own thread, which is the event's index.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::OpKind;
@@ -15,7 +15,7 @@ use crate::rt::relation::happens_before::contention::Contention;
 use crate::rt::relation::happens_before::rows::{Row, Rows, Whose};
 use crate::rt::relation::happens_before::way::Way;
 
-/// Two events of different threads, ordered, with nothing between them in happens-before. Both are
+/// Two ordered events of different threads with no event between them in happens-before, as
 /// positions in the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Race {
@@ -23,16 +23,16 @@ pub(crate) struct Race {
     pub(crate) second: u32,
 }
 
-/// What is known of the events that have a clock.
+/// The rows, clocks and races of the events so far.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Past {
     pub(super) rows: Rows,
     pub(super) clocks: Clocks,
-    /// What waits have read, in order.
+    /// The locations that waits have read, in order.
     pub(super) reads: Vec<Read>,
     pub(super) races: Vec<Race>,
     pub(super) ways: Vec<Way>,
-    /// The candidates as they would be if none was left out.
+    /// The candidates of a search without shortcuts.
     #[cfg(test)]
     pub(super) all: Vec<u32>,
 }
@@ -58,14 +58,14 @@ impl Empty for Past {
     }
 }
 
-/// Where the clock of the last event is, and whether it is not the one of the event before.
+/// The clock of the last event, and whether it differs from the clock of the event before.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     pub(super) start: u32,
     pub(super) is_own: bool,
 }
 
-/// One object that a wait has read, and the latest wait before it that has read it.
+/// One object that a wait has read, and the latest earlier wait that has read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) wait: u32,
@@ -74,9 +74,8 @@ pub(super) struct Read {
 }
 
 impl Past {
-    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done,
-    /// and to those of its thread behind it that are so, too. Where there is one there are mostly
-    /// many.
+    /// Computes the clock of the next event, which is ordered only with those of its own thread,
+    /// and of such events of its thread behind it. After one such event there are mostly many.
     #[inline(never)]
     pub(super) fn add_unordered(&mut self, trace: &Trace, contention: &Contention) {
         let position = self.rows.len();
@@ -84,8 +83,8 @@ impl Past {
             return;
         };
         let (thread, races) = (first.thread, self.races.len() as u32);
-        // What stands for the last event stands for this one, too, if that is not ordered with
-        // others, either.
+        // The row of the last event stands for this event, too, if the last event is not ordered
+        // with others, either.
         let goes_on = self.rows.last().is_some_and(|(last, _)| {
             last.whose.thread == thread && last.object == ObjectId::NONE && last.races == races
         });
@@ -98,7 +97,7 @@ impl Past {
             };
             self.rows.push(Row::of_none(whose, is_own, races));
         }
-        // What is known of the last labels need not be asked again. In a loop there are mostly two.
+        // The last two labels are cached: a loop mostly has two.
         let mut known = [first.label; 2];
         let is_unordered = |event: &&Event| {
             event.thread == thread
@@ -112,9 +111,9 @@ impl Past {
         self.rows.go_on(length + usize::from(goes_on));
     }
 
-    /// Gives a clock to the next event, which is a join and has this clock before it, and to the
-    /// joins of its thread that come directly behind it. Mostly a thread joins all its children one
-    /// after the other.
+    /// Computes the clock of the next event, a join, from the clock before it, and those of the
+    /// joins of its thread directly behind it. Mostly a thread joins all its children one after the
+    /// other.
     #[inline(never)]
     pub(super) fn add_joins(&mut self, trace: &Trace, mut clock: Clock) {
         let position = self.rows.len();
@@ -130,8 +129,8 @@ impl Past {
             if event.thread != thread {
                 return;
             }
-            // Whatever the child has done comes before. Its last event is its end, or the one
-            // before if that is none.
+            // All events of the child happen before the join. The last one is the child's end, or
+            // the event before if the end is not an event.
             if let Some(last) = trace.predecessor_of_next(child) {
                 let last = self.rows.whose(last);
                 if self.is_new_with(thread, clock.start, last) {
@@ -154,7 +153,7 @@ impl Past {
         }
     }
 
-    /// Makes clocks wide enough for so many threads.
+    /// Makes clocks wide enough for `threads` threads.
     #[cold]
     pub(super) fn widen(&mut self, threads: usize) {
         let before = self.clocks.width() as u32;
@@ -163,8 +162,8 @@ impl Past {
         self.rows.move_clocks(|clock| clock / before * width);
     }
 
-    /// The clock of the last event before it has touched anything: that of the event directly
-    /// before it.
+    /// The clock of the last event before its access to objects: that of the event directly before
+    /// it.
     #[inline(always)]
     pub(super) fn clock_before(&mut self, trace: &Trace, event: &Event) -> Clock {
         let clock = |start| Clock {
@@ -178,33 +177,32 @@ impl Past {
         }
         match trace.predecessor_of(event) {
             Some(before) if event.index != 0 => clock(self.rows.row(before).whose.clock),
-            // A first event comes after its spawn, which is another thread's event.
+            // A first event comes after the spawn of its thread, which is another thread's event.
             Some(spawn) => self.join(clock(NOTHING), spawn),
             None => clock(NOTHING),
         }
     }
 
-    /// Whether the event at `position`, which is of another thread, is in this clock.
+    /// Whether this clock contains the event at `position`, which is of another thread.
     #[inline]
     fn knows(&self, clock: u32, position: u32) -> bool {
         let Whose { thread, index, .. } = self.rows.whose(position);
         self.clocks.word(clock, thread) > index
     }
 
-    /// Whether the event at `position` is one that an event of `thread` with this clock does not
-    /// come after.
+    /// Whether the event at `position` does not happen before an event of `thread` with this clock.
     #[inline]
     pub(super) fn is_new(&self, thread: ThreadId, clock: u32, position: u32) -> bool {
         self.is_new_with(thread, clock, self.rows.whose(position))
     }
 
-    /// [`Past::is_new`] for an event of which this is known.
+    /// [`Past::is_new`] for the event with this thread, index and clock.
     #[inline]
     pub(super) fn is_new_with(&self, thread: ThreadId, clock: u32, whose: Whose) -> bool {
         whose.thread != thread && self.clocks.word(clock, whose.thread) <= whose.index
     }
 
-    /// The clock of the last event after it has learnt of the one at `position`.
+    /// The clock of the last event, joined with that of the event at `position`.
     #[inline]
     pub(super) fn join(&mut self, clock: Clock, position: u32) -> Clock {
         let row = self.rows.whose(position);
@@ -222,9 +220,9 @@ impl Past {
         }
     }
 
-    /// The clock of a wait of `me` that was let go. It is behind everything that had happened when
-    /// nothing else could run. The latest event of each thread before that moment carries the
-    /// thread's earlier ones.
+    /// The clock of a released wait of `me`. All events up to the moment when no other thread was
+    /// enabled happen before it. The clock of each thread's latest event before that moment
+    /// contains the thread's earlier ones.
     #[inline(never)]
     pub(super) fn follow_all(
         &mut self,
@@ -244,8 +242,8 @@ impl Past {
         clock
     }
 
-    /// Notes that the last event, which has this clock, races with the one at `first`. Gives its
-    /// clock with that.
+    /// Notes that the last event, with this clock, races with the event at `first`. Returns its
+    /// clock, joined with that of `first`.
     #[inline(always)]
     pub(super) fn race(&mut self, clock: Clock, first: u32, second: u32) -> Clock {
         self.races.put(Race { first, second });

@@ -1,4 +1,4 @@
-//! What has been done to an object?
+//! Which events have accessed an object?
 
 use crate::rt::event::NOWHERE;
 use crate::rt::event::id::ThreadId;
@@ -7,25 +7,25 @@ use crate::rt::rare::{Roomy, rarely};
 use crate::rt::relation::happens_before::messages::Messages;
 use crate::rt::relation::independence::{Class, Classes, Label, SLOTS, TOTAL_SLOT, changes_value};
 
-/// What has been done to one object.
+/// The accesses to one object.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// For each slot the latest event.
+    /// The latest event of each slot.
     pub(super) heads: [u32; SLOTS],
-    /// The slots that have one.
+    /// The slots that have an event.
     pub(super) used: u32,
-    /// The classes of which there has ever been one.
+    /// The classes of all events so far, in all executions.
     pub(super) classes: Classes,
-    /// The slots of those that may change what a wait looks at.
+    /// The slots of the events that may change a value that a wait compares.
     pub(super) changing: u32,
-    /// The thread that has made all accesses, or [`NOBODY`].
+    /// The thread that has made all accesses, or the constant below.
     owner: ThreadId,
     /// The positions of all events on the object.
     pub(super) events: Vec<u32>,
     pub(super) messages: Messages,
 }
 
-/// Stands where no thread is the only one.
+/// Stands for several threads, or for none.
 const NOBODY: ThreadId = ThreadId(u32::MAX);
 
 impl Empty for Record {
@@ -40,7 +40,7 @@ impl Empty for Record {
 }
 
 impl Record {
-    /// The record of an object that nothing has been done to.
+    /// The record of an object without an access.
     pub(super) fn new() -> Record {
         Record {
             heads: [NOWHERE; SLOTS],
@@ -53,8 +53,8 @@ impl Record {
         }
     }
 
-    /// Whether an event of `thread`, which is the next on the object, comes behind nothing but the
-    /// thread's event before, because no other thread has touched it.
+    /// Whether the next event on the object, which is of `thread`, follows only events of `thread`,
+    /// because no other thread has accessed the object.
     #[inline]
     pub(super) fn is_left_to(&mut self, thread: ThreadId) -> bool {
         if self.owner == thread {
@@ -68,13 +68,13 @@ impl Record {
         false
     }
 
-    /// Whether several threads have touched it.
+    /// Whether several threads have accessed the object.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.owner == NOBODY
     }
 
-    /// The position of the latest total event, or of the first event of all if there is none.
+    /// The position of the latest total event, or 0 if there is none.
     #[inline]
     pub(super) fn since_total(&self) -> u32 {
         match self.heads[TOTAL_SLOT] {
@@ -83,8 +83,8 @@ impl Record {
         }
     }
 
-    /// Notes an access by the event. Gives how many there were before it, and the one before it in
-    /// its slot.
+    /// Notes an access by the event. Returns the number of accesses before it, and the previous
+    /// event in its slot.
     #[inline(always)]
     pub(super) fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
         if rarely!(!self.classes.intersects(label.classes())) {
@@ -98,7 +98,7 @@ impl Record {
         (rank, previous)
     }
 
-    /// Notes that there is an access of this class.
+    /// Notes that the object has an access of this class.
     #[cold]
     #[inline(never)]
     fn meet(&mut self, class: Class) {
@@ -108,7 +108,7 @@ impl Record {
         }
     }
 
-    /// Forgets the last access, before which `previous` was the last in its slot.
+    /// Forgets the last access. `previous` is the previous event in its slot.
     #[inline]
     pub(super) fn forget(&mut self, slot: u8, previous: u32) {
         self.heads[usize::from(slot)] = previous;

@@ -1,17 +1,16 @@
-//! What is known of which event?
+//! What is stored for each event?
 //!
-//! There is a row for each, but for those of a long stretch in which a thread does nothing that is
-//! ordered with others: the first row there stands for all of them, because they differ in nothing
-//! but which of the thread's events they are. So of most events of a long execution nothing is
-//! written down, which is what writing takes longest for: such an execution is larger than the
-//! caches.
+//! Each event has a row, except in a long stretch of events of one thread that are ordered with no
+//! event of another thread: the first row there stands for all of them, because they differ only in
+//! their index. So for most events of a long execution no row is written. Writing rows would take
+//! longest, because such an execution is larger than the caches.
 
 use crate::rt::event::NOWHERE;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{Roomy, rarely};
 
-/// Which event of whose an event is, and where its clock is.
+/// The thread and the index of an event, and the start of its clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Whose {
     pub(super) thread: ThreadId,
@@ -20,7 +19,8 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    /// The same of the event of the same thread so many behind it, which shares its clock.
+    /// The same for the event `further` events behind it, of the same thread and with the same
+    /// clock.
     #[inline]
     pub(super) fn behind(self, further: usize) -> Whose {
         Whose {
@@ -30,29 +30,29 @@ impl Whose {
     }
 }
 
-/// What there is to know of one event.
+/// The data of one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     pub(super) whose: Whose,
-    /// Whether its clock is not that of the event before.
+    /// Whether its clock differs from that of the event before.
     pub(super) is_own: bool,
     /// Its slot on its object.
     pub(super) slot: u8,
-    /// The object, or [`ObjectId::NONE`] if it touches none or several.
+    /// The object, or [`ObjectId::NONE`] if the event accesses none or several.
     pub(super) object: ObjectId,
-    /// How many events there were before it on its object, or on the last of several.
+    /// The number of earlier events on its object, or on the last one of several.
     pub(super) rank: u32,
-    /// The event before it in its slot; for a wait the wait before it, whatever that has read.
+    /// The previous event in its slot; for a wait the previous wait, whatever that has read.
     pub(super) previous: u32,
-    /// The latest event before it in its slot that is not known to come before it: those in between
-    /// do.
+    /// The latest earlier event in its slot that is not known to happen before it. The events in
+    /// between do.
     pub(super) apart: u32,
-    /// How many races there were before it.
+    /// The number of races before its own.
     pub(super) races: u32,
 }
 
 impl Row {
-    /// That of an event that touches no object that anybody would look for it on.
+    /// The row of an event that no search on an object has to find.
     #[inline]
     pub(super) fn of_none(whose: Whose, is_own: bool, races: u32) -> Row {
         Row {
@@ -71,36 +71,37 @@ impl Row {
 /// The rows of all events, in order.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Rows {
-    /// Those of the events before the first long stretch, which mostly are all: one each, so they
-    /// are found at once.
+    /// The rows of the events before the first long stretch. Mostly these are all events; each has
+    /// a row at its own index.
     rows: Vec<Row>,
     rest: Rest,
 }
 
-/// What comes behind the first row that stands for several events.
+/// The events behind the first row that stands for several events.
 #[derive(Default, Clone, Debug)]
 struct Rest {
     rows: Vec<Row>,
-    /// Where rows are missing, in order. The first event here is the first one without a row.
+    /// The stretches of events without rows, in order. The first event of `Rest` is the first one
+    /// without a row.
     stretches: Vec<Stretch>,
-    /// How many events there are.
+    /// The number of events.
     length: usize,
 }
 
-/// Events that have no rows, because they are like the one before them.
+/// Consecutive events without rows, because they share the row of the event before them.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// Which of the events of [`Rest`] the first one of them is.
+    /// The index of its first event in [`Rest`].
     from: usize,
     length: usize,
-    /// How many of those before it have rows.
+    /// The number of earlier events in `Rest` that have rows.
     rows: usize,
 }
 
-/// Fewer events have a row each.
+/// The shortest stretch without rows. In a shorter one each event has a row.
 const LONG: usize = if cfg!(test) { 2 } else { 256 };
 
-/// More rows are not moved again and again while their list gets longer.
+/// The number of rows from which on their list should not be moved again and again as it grows.
 const MANY: usize = 4096;
 
 impl Empty for Rows {
@@ -119,14 +120,14 @@ impl Empty for Rows {
 }
 
 impl Rows {
-    /// Of how many events something is known.
+    /// The number of events.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.rows.len() + self.rest.length
     }
 
-    /// The row that stands for the event at `position`, and how far behind the first event with
-    /// this row it is.
+    /// The row of the event at `position`, and the distance of the event behind the first event
+    /// with this row.
     #[inline]
     pub(super) fn find(&self, position: u32) -> (&Row, usize) {
         match self.rows.get(position as usize) {
@@ -135,24 +136,23 @@ impl Rows {
         }
     }
 
-    /// Which event of whose the one at `position` is, and where its clock is.
+    /// The thread, index and clock of the event at `position`.
     ///
-    /// Its parts are read one by one, as they were written: a row that was just written cannot be
-    /// read in other pieces yet.
+    /// The fields are read one by one, as they were written: a processor stalls on a read of a row
+    /// just written if the pieces of the read differ from those of the writes.
     #[inline]
     pub(super) fn whose(&self, position: u32) -> Whose {
         let (row, further) = self.find(position);
         row.whose.behind(further)
     }
 
-    /// The row that stands for the event at `position`: all in it but the index is known of the
-    /// event.
+    /// The row of the event at `position`. All fields but the index are those of the event.
     #[inline]
     pub(super) fn row(&self, position: u32) -> &Row {
         self.find(position).0
     }
 
-    /// [`Rows::row`] if there is any.
+    /// [`Rows::row`] if the event exists.
     #[inline]
     pub(super) fn get(&self, position: usize) -> Option<&Row> {
         let near = self.rows.get(position);
@@ -166,8 +166,8 @@ impl Rows {
         (position < self.len()).then(|| self.far(position).0)
     }
 
-    /// Behind the first event without a row: the row that stands for the event at `position`, and
-    /// how far behind the first event with this row it is.
+    /// For a position behind the first event without a row: the row of the event, and the distance
+    /// of the event behind the first event with this row.
     #[cold]
     #[inline(never)]
     fn far(&self, position: usize) -> (&Row, usize) {
@@ -190,8 +190,8 @@ impl Rows {
         )
     }
 
-    /// The row that stands for the last event, and how far behind the first event with this row
-    /// that is.
+    /// The row of the last event, and the distance of the event behind the first event with this
+    /// row.
     #[inline]
     pub(super) fn last(&self) -> Option<(&Row, usize)> {
         match self.rest.length {
@@ -200,7 +200,7 @@ impl Rows {
         }
     }
 
-    /// Whether so many events have rows that to move these takes long.
+    /// Whether there are so many rows that moving them takes long.
     #[inline]
     pub(super) fn are_many(&self) -> bool {
         self.rows.len() >= MANY
@@ -221,8 +221,8 @@ impl Rows {
         rows.put(row);
     }
 
-    /// Behind the last event, which touches no object, come so many of which no more is known than
-    /// of that one: its thread makes them, too, and they share its clock.
+    /// Adds `length` events behind the last one, which accesses no object. They are of the same
+    /// thread and share its row and its clock.
     pub(super) fn go_on(&mut self, length: usize) {
         let last = self.last();
         let (&row, further) = last.expect("dpor bug: nothing goes on before the first event");
@@ -250,7 +250,8 @@ impl Rows {
         }
     }
 
-    /// Forgets the events from `length` on. `forget` is called for each row, from the last one on.
+    /// Forgets the events from `length` on. `forget` is called for each of their rows, from the
+    /// last one on.
     #[inline]
     pub(super) fn truncate(&mut self, length: usize, mut forget: impl FnMut(&Row)) {
         if rarely!(self.rest.length > 0) {
@@ -262,7 +263,7 @@ impl Rows {
         self.rows.truncate(length);
     }
 
-    /// Changes where each clock is.
+    /// Changes the start of each clock.
     pub(super) fn move_clocks(&mut self, moved: impl Fn(u32) -> u32) {
         for row in self.rows.iter_mut().chain(&mut self.rest.rows) {
             row.whose.clock = moved(row.whose.clock);
@@ -271,7 +272,7 @@ impl Rows {
 }
 
 impl Rest {
-    /// [`Rows::truncate`] for these.
+    /// [`Rows::truncate`] for the rest.
     #[inline(never)]
     fn truncate(&mut self, length: usize, forget: impl FnMut(&Row)) {
         let mut rows = 0;
@@ -296,7 +297,7 @@ impl Rest {
 mod tests {
     use super::*;
 
-    /// As rows would be without stretches.
+    /// The rows as they would be without stretches.
     #[derive(Default)]
     struct All(Vec<Row>);
 
@@ -314,7 +315,7 @@ mod tests {
         }
     }
 
-    /// That of the event at `position`, which touches an object if that is odd.
+    /// The row of the event at `position`, which accesses an object if `position` is odd.
     fn row(position: usize) -> Row {
         let number = position as u32;
         let whose = Whose {
@@ -333,8 +334,7 @@ mod tests {
             assert_eq!(rows.whose(position as u32), expected.whose, "at {position}");
             let found = rows.get(position).expect("there is one");
             let whose = expected.whose;
-            // All but the index, and that it has its own clock, is that of the event that the row
-            // stands for.
+            // The row has all fields of the event but the index and the flag for an own clock.
             let is_own = expected.is_own;
             let found = Row {
                 whose,
@@ -366,7 +366,8 @@ mod tests {
                         let mut forgotten = Vec::new();
                         rows.truncate(length, |row| forgotten.push(*row));
                         let left = length.min(all.0.len());
-                        // Each event that touches an object has a row, so it is forgotten.
+                        // Each event that accesses an object has a row, so `forget` is called for
+                        // it.
                         let on_objects = |row: &&Row| row.object != ObjectId::NONE;
                         let expected: Vec<_> = all.0[left..]
                             .iter()

@@ -1,4 +1,4 @@
-//! Is what happens before what told as the events themselves have it?
+//! Does happens-before, as computed, agree with its definition?
 
 use std::panic::Location;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ const STORE: OpKind = OpKind::Store {
     order: Ordering::SeqCst,
 };
 
-/// Numbers that look drawn.
+/// Pseudorandom numbers.
 struct Draw {
     seed: u64,
     drawn: u64,
@@ -46,7 +46,7 @@ fn push(trace: &mut Trace, thread: ThreadId, kind: OpKind, object: ObjectId) {
     });
 }
 
-/// The threads that there are and that nobody has joined.
+/// The threads that no thread has joined.
 fn running(trace: &Trace) -> Vec<ThreadId> {
     let kinds = || trace.events().iter().map(|event| event.operation.kind);
     let threads = (0..THREADS).map(ThreadId);
@@ -60,13 +60,13 @@ fn running(trace: &Trace) -> Vec<ThreadId> {
         .collect()
 }
 
-/// For each event those that happen before it, by the definition.
+/// For each event the events that happen before it, by the definition.
 fn definition(trace: &Trace) -> Vec<Vec<bool>> {
     let mut all: Vec<Vec<bool>> = Vec::new();
     for (position, event) in trace.events().iter().enumerate() {
         let mut mine = vec![false; trace.len()];
         for (earlier, other) in trace.events()[..position].iter().enumerate() {
-            // All that a thread does comes behind its spawn, and before it is joined.
+            // All events of a thread happen after its spawn and before its join.
             let spawns = |child| other.operation.kind == OpKind::Spawn { child };
             let is_joined = match event.operation.kind {
                 OpKind::Join { child } => other.thread == child || spawns(child),
@@ -88,7 +88,7 @@ fn definition(trace: &Trace) -> Vec<Vec<bool>> {
     all
 }
 
-/// Gives clocks to the events that have none, and compares all with the definition.
+/// Computes the clocks of the events that have none, and compares all clocks with the definition.
 #[track_caller]
 fn extend_and_compare(clocks: &mut HappensBefore, trace: &Trace) {
     clocks.extend(trace, &ReadSets::default());
@@ -100,8 +100,8 @@ fn extend_and_compare(clocks: &mut HappensBefore, trace: &Trace) {
     }
 }
 
-/// Threads are joined one after the other, by one that may have learnt of what they did, and an
-/// execution shares a part with the one before it.
+/// Threads are joined one after the other, by a thread that may already know of their events, and
+/// an execution shares a prefix with the one before it.
 #[test]
 fn clocks_say_of_spawns_joins_and_accesses_what_the_definition_says() {
     for seed in 0..300 {
@@ -124,7 +124,7 @@ fn clocks_say_of_spawns_joins_and_accesses_what_the_definition_says() {
                     }
                     0 | 1 => push(&mut trace, thread, LOAD, object),
                     2 => push(&mut trace, thread, STORE, object),
-                    // Some of the others, one after the other.
+                    // A thread joins some of the others, one after the other.
                     _ => {
                         for child in threads {
                             if child != ThreadId::MAIN && child != thread && draw.below(2) == 0 {
@@ -139,8 +139,8 @@ fn clocks_say_of_spawns_joins_and_accesses_what_the_definition_says() {
     }
 }
 
-/// The clock of a join that tells nothing new is that of the join before it, and stays where only
-/// the former is forgotten.
+/// A join that adds no event has the clock of the join before it. That clock stays if only the
+/// later join is forgotten.
 #[test]
 fn a_join_that_tells_nothing_new_is_forgotten_without_the_clock_that_it_shares() {
     let [main, writer, reader, late] = [0, 1, 2, 3].map(ThreadId);
@@ -156,13 +156,13 @@ fn a_join_that_tells_nothing_new_is_forgotten_without_the_clock_that_it_shares()
     push(&mut trace, reader, LOAD, object);
     join(&mut trace, main, reader);
     let kept = trace.len();
-    // Of its store the main thread knows by the reader.
+    // The store already happens before an event of the main thread, through the reader.
     join(&mut trace, main, writer);
     extend_and_compare(&mut clocks, &trace);
 
     trace.truncate(kept);
     clocks.truncate(kept);
-    // It gets a clock of its own, which is the next one that is made.
+    // The event gets a clock of its own, which is the next one.
     push(&mut trace, late, LOAD, object);
     join(&mut trace, main, late);
     extend_and_compare(&mut clocks, &trace);

@@ -1,22 +1,22 @@
-//! How far have the events of one slot of an object been gone through?
+//! Up to which event has a slot of an object been searched?
 
 use crate::rt::event::NOWHERE;
 use crate::rt::relation::happens_before::record::Record;
 use crate::rt::relation::independence::Label;
 
-/// How far the events of one slot have been gone through.
+/// The state of the search through the events of one slot, from the latest to the earliest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
-    /// The next one.
+    /// The next event.
     at: u32,
-    /// The first one that counts.
+    /// The first event that counts.
     from: u32,
     is_uncertain: bool,
 }
 
 impl Way {
-    /// The way through this slot of an object from the latest event to the first one behind the
-    /// latest total one.
+    /// The way through this slot of an object, from the latest event back to the first one behind
+    /// the latest total event.
     #[inline(always)]
     pub(super) fn through(record: &Record, slot: u32, label: Label) -> Way {
         let mut way = Way {
@@ -28,7 +28,7 @@ impl Way {
         way
     }
 
-    /// The way to this event and no further, which labels tell more of than its slot.
+    /// The way to this event only. Its label decides more than its slot.
     #[inline(always)]
     pub(super) fn to(event: u32) -> Way {
         Way {
@@ -44,13 +44,13 @@ impl Way {
         self.at
     }
 
-    /// Whether labels tell more of the events than their slot.
+    /// Whether the labels of the events decide more than their slot.
     #[inline(always)]
     pub(super) fn is_uncertain(&self) -> bool {
         self.is_uncertain
     }
 
-    /// The next event is this one, if it counts.
+    /// Sets the next event, if it counts.
     #[inline(always)]
     pub(super) fn lead_to(&mut self, next: u32) {
         let counts = next != NOWHERE && next >= self.from;

@@ -1,4 +1,4 @@
-//! Is the relation a relation, and is it the one that is documented?
+//! Is the relation symmetric, and is it the documented one?
 
 use crate::rt::relation::independence::*;
 
@@ -46,7 +46,8 @@ fn classes_of_one_object_that_are_not_total_have_slots_of_their_own() {
     }
 }
 
-/// The rows of `docs/DEPENDENCY.md`: for every class what it conflicts with on the same object.
+/// The rows of `docs/DEPENDENCY.md`: for every class the classes that it conflicts with on the same
+/// object.
 fn table() -> String {
     let mut out = String::from(
         "# The dependency relation\n\n\
@@ -104,6 +105,6 @@ fn releases_of_a_count_commute_until_one_of_them_is_the_last() {
     assert!(!ordered(&sets, found(3), found(2)));
     assert!(ordered(&sets, found(2), found(1)));
     assert!(commutes(&sets, found(3), found(3)));
-    // With two references left, whichever release comes second is the last.
+    // With two references left, the second release is the last, whichever of the two it is.
     assert!(!commutes(&sets, found(2), found(2)));
 }
