@@ -1,7 +1,8 @@
-//! How do accesses to plain memory come to the runtime?
+//! How do accesses to plain memory reach the runtime?
 //!
-//! They are no events, but the detector of data races is told where each of them begins and ends
-//! ([`memory`](super::memory)). A shim's memory may be used plainly, too, as through `get_mut`.
+//! These accesses are no events. The detector of data races learns where each of them begins and
+//! ends ([`memory`](super::memory)). The memory of a shim may also be used plainly, for example
+//! through `get_mut`.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
@@ -16,20 +17,21 @@ use super::outsiders;
 use crate::rt::exec::restore::with_older;
 use crate::rt::statics;
 
-/// Reads the first and the last byte of what is about to be used. If nothing is there, that is a
-/// fault of the program, like any other, as long as the runtime is not at work.
+/// Reads the first and the last byte of the memory that is about to be used. If the memory is not
+/// mapped, the read faults as a fault of the program, like any other, because the runtime is not at
+/// work here.
 #[inline]
 fn touch(memory: &Memory) {
     if let Some(last) = memory.size.checked_sub(1) {
         for byte in [memory.start, memory.start.wrapping_add(last)] {
-            // SAFETY: there is a reference to the memory. No other OS thread writes to what threads
-            // of a model use.
+            // SAFETY: there is a reference to the memory. No other OS thread writes to memory that
+            // the threads of a model use.
             unsafe { byte.cast::<MaybeUninit<u8>>().read_volatile() };
         }
     }
 }
 
-/// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
+/// Begins an access to plain memory, which [`end_access`] ends with the same address and size.
 pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
     if inside() {
         touch(&memory);
@@ -54,14 +56,14 @@ pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
     is_done
 }
 
-/// Begins a plain access to the memory of a shim, of this size.
+/// Begins a plain access to the memory of a shim of this size.
 pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, site: Site) -> bool {
     let kind = OpKind::Load {
         order: Ordering::Relaxed,
     };
     with_step(|runtime| {
         runtime.hear_of_frees()?;
-        // If it is no more, that is told as of a load.
+        // An access to a shim that is gone is reported as a load of it.
         let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), &target);
         let object = match resolved {
             Ok(object) => object,
@@ -89,19 +91,19 @@ fn plainly(write: bool) -> Effect {
     }
 }
 
-/// An access to the plain memory at this address, of this size, goes on.
+/// Notes that the access to the plain memory at this address, of this size, continues.
 pub(crate) fn continue_access(memory: (usize, usize), site: Site) {
-    // Where no model runs, nothing was begun.
+    // Where no model runs, no access was begun.
     let _ = with(|runtime| {
         let me = runtime.current.get();
         runtime.inner.borrow_mut().races.go_on(memory, me, site);
     });
 }
 
-/// Ends an access to the plain memory at this address, of this size, which has lasted up to now, or
-/// up to the last event of its thread.
+/// Ends an access to the plain memory at this address, of this size. The access has lasted up to
+/// now, or up to the last event of its thread.
 pub(crate) fn end_access(memory: (usize, usize), site: Site, up_to_now: bool) {
-    // As above.
+    // Where no model runs, no access was begun.
     let _ = with(|runtime| {
         let me = runtime.current.get();
         runtime

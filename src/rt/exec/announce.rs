@@ -1,7 +1,8 @@
-//! How do operations come to the runtime?
+//! How do operations reach the runtime?
 //!
-//! Each is announced, and what comes back is its outcome, once it has happened. Most operations do
-//! not come here, because the short way ([`short`](super::fast_path)) is enough for them.
+//! A shim announces each operation and gets its outcome back once the operation has happened. Most
+//! operations do not reach this file, because the fast path ([`fast_path`](super::fast_path))
+//! performs them.
 
 use std::sync::atomic::Ordering;
 
@@ -74,11 +75,12 @@ pub(crate) fn announce(
     }
 }
 
-/// A thread makes a fence ([`fence`](crate::rt::event::fence)).
+/// Notes a fence of the current thread ([`fence`](crate::rt::event::fence)).
 pub(crate) fn fence(order: Ordering, site: Site) {
-    // Without a model, and once the execution is over, there is nothing to tell.
+    // Without a model, and once the execution is over, no detector needs the fence.
     let _ = with_step(|runtime| {
-        // What was freed before it does not come behind what it learns.
+        // Frees before the fence are handled first, so that they do not count as ordered behind the
+        // events that the fence synchronises with.
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let made = runtime.heap.made_since_event();
@@ -90,7 +92,7 @@ pub(crate) fn fence(order: Ordering, site: Site) {
     });
 }
 
-/// Announces a spin hint of a thread of which it is still to be asked whether it goes on.
+/// Announces a spin hint at which the fast path has not decided whether the thread continues.
 pub(crate) fn hint(site: Site) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
@@ -109,8 +111,8 @@ pub(crate) fn hint(site: Site) -> Answer {
     done.map_or_else(|answer| answer, Answer::Done)
 }
 
-/// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be
-/// spawned, or if the execution ends with it.
+/// Spawns a thread with this body, and at least so many bytes of stack. `None` where no thread can
+/// be spawned, or if the execution ends with this step.
 pub(crate) fn spawn(
     name: Option<&str>,
     body: ThreadMain,
@@ -138,8 +140,7 @@ pub(crate) fn spawn(
     spawned.ok()
 }
 
-/// Announces that the end of a thread is waited for. False where no model runs, or the execution
-/// has ended.
+/// Announces a join of `thread`. False where no model runs, or the execution has ended.
 pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
     let joined = with_step(|runtime| {
         runtime.hear_of_frees()?;
@@ -156,7 +157,7 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
     joined.is_ok()
 }
 
-/// Announces a look whether `thread` has finished.
+/// Announces the check whether `thread` has finished.
 pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
     let looked = with_step(|runtime| {
         runtime.hear_of_frees()?;
@@ -177,14 +178,14 @@ pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
     looked.map_or_else(|answer| answer, Answer::Done)
 }
 
-/// The code of the current thread has returned. Its end is announced if it is an event.
+/// Ends the current thread, which has returned from its code. Announces this end if it is an event.
 #[inline(always)]
 pub(crate) fn exit(site: Site) {
-    // A thread of an execution that is torn down has nobody to tell.
+    // In an execution that is torn down the end of a thread is not announced.
     let _ = with_step(|runtime| {
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
-        // What was on its stack is gone, although some of the runtime's own is still there.
+        // The program's data on this stack is gone, although frames of the runtime are still on it.
         if rarely!(!inner.forget_stack(me)) {
             drop(inner);
             return runtime.given_up();
@@ -201,7 +202,7 @@ pub(crate) fn exit(site: Site) {
         let machine = &mut inner.driver.machine;
         if mostly!(!machine.limits.learnt.ends_are_events) {
             machine.end(me);
-            // Who goes on is found out when this one's stack is left.
+            // The next thread is chosen when this thread's stack has been left.
             return Some(());
         }
         let object = machine.thread_object(me);

@@ -1,17 +1,18 @@
-//! How does code of the program run that is to take no part in the execution?
+//! How does code of the program run without taking part in the execution?
 //!
-//! As in an execution that is torn down: shims do what std does to their own memory, announce
-//! nothing, and never block. Where they would have to, there is no value to be had.
+//! It runs as in an execution that is torn down: shims do to their own memory what std does,
+//! announce nothing, and never block. A shim that would have to block has no value to return, so
+//! its code unwinds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::context::{Runtime, Stop, with};
 use crate::rt::coroutine::Stretch;
 
-/// Runs `f` aside of the execution: what it allocates is not the program's either. `None` where no
-/// model runs, or its execution is over.
+/// Runs `f` aside of the execution. The allocations of `f` do not count as the program's either.
+/// `None` where no model runs, or its execution is over.
 pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
-    /// Goes back into the execution, also if `f` panics.
+    /// Returns to the execution, also if `f` panics.
     struct Back<'a>(&'a Runtime, Stretch);
     impl Drop for Back<'_> {
         fn drop(&mut self) {
@@ -31,7 +32,7 @@ pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     result.ok()
 }
 
-/// Runs `f` aside of the execution if a model runs, and as it is otherwise. `None` if it had to
+/// Runs `f` aside of the execution if a model runs, and as usual otherwise. `None` if `f` had to
 /// wait for another thread.
 pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> Option<R> {
     let mut f = Some(f);
@@ -42,8 +43,8 @@ pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Runs code of the program in the midst of [`aside`]; `None` if it has to wait for another thread,
-/// for which there is no moment here.
+/// Runs code of the program within [`aside`]. `None` if that code has to wait for another thread,
+/// which cannot run meanwhile.
 pub(super) fn unless_it_waits<R>(f: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Some(result),

@@ -1,12 +1,13 @@
-//! Who calls an operation that stands nowhere in the program?
+//! Which code calls an operation with a site outside of the program's source?
 //!
-//! An operation stands where its shim is called. A shim that std calls for the program (a `Waker`
-//! has a table of functions), that a destructor calls, or that is called through a pointer has no
-//! caller that says where it is. An execution that is run to be shown looks at the stack there.
+//! The site of an operation is the call of its shim. If std calls a shim for the program (a `Waker`
+//! has a table of functions), if a destructor calls it, or if it is called through a pointer, that
+//! call has no place in the program's source. An execution that is run to be reported captures the
+//! stack at such an operation.
 //!
-//! A loop without a hint is known by the read that it comes back to, and the function that reads is
-//! often not the one that goes round. So the stack is looked at where such a loop is taken to wait
-//! for the first time.
+//! A loop without a hint is known by the read that each of its rounds repeats, and often the
+//! function that reads is not the function that loops. So the stack is captured where such a loop
+//! is taken to wait for the first time.
 
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
@@ -19,43 +20,44 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::{Site, foreign};
 
-/// The most stacks that are looked at in an execution. A look takes longer than all else that is
-/// done for an operation.
+/// The most stacks that are captured in an execution. A capture takes longer than everything else
+/// that is done for an operation.
 const STACKS_MAX: usize = 100;
 
-/// An operation that stands nowhere in the program.
+/// An operation with a site outside of the program's source.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) thread: ThreadId,
-    /// Which event of its thread this is, counted from 0, if it happens.
+    /// The index of this event in its thread, counted from 0, if the operation happens.
     pub(crate) index: u32,
     pub(crate) stack: Backtrace,
 }
 
-/// A read that a loop without a hint comes back to.
+/// A read that each round of a loop without a hint repeats.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) read: Site,
     pub(crate) stack: Rc<Backtrace>,
 }
 
-/// Whether the place of this operation is none of the program's, although it has one there.
+/// Whether the site of this operation lies outside of the program's source, although the program's
+/// source has a call that leads to it.
 pub(crate) fn stands_nowhere(operation: &Operation, site: Site) -> bool {
-    // Nobody calls the end of a thread.
+    // The end of a thread has no caller.
     operation.kind != OpKind::Exit && foreign(site.file()).is_some()
 }
 
-/// The operations of an execution that stand nowhere in the program.
+/// The operations of an execution with sites outside of the program's source.
 #[derive(Default, Debug)]
 pub(crate) struct Callers {
     asked: Cell<bool>,
     calls: RefCell<Vec<Call>>,
-    /// The rounds of an exploration, one for each read.
+    /// The rounds of loops in an exploration, one for each read.
     rounds: RefCell<Vec<Round>>,
 }
 
 impl Callers {
-    /// Says whether somebody wants to know.
+    /// Sets whether callers are to be noted.
     pub(super) fn ask(&self, wanted: bool) {
         self.asked.set(wanted);
     }
@@ -65,8 +67,8 @@ impl Callers {
         self.asked.get()
     }
 
-    /// Notes who has called this operation, which is to be the thread's event with this index, if
-    /// its place does not tell.
+    /// Notes the caller of this operation, which is to be the thread's event with this index, if
+    /// the site lies outside of the program's source.
     #[cold]
     #[inline(never)]
     pub(super) fn note(&self, (thread, index): (ThreadId, u32), operation: &Operation, site: Site) {
@@ -80,8 +82,8 @@ impl Callers {
         }
     }
 
-    /// Notes who has called a read that a loop without a hint comes back to, if that is not noted
-    /// yet.
+    /// Notes the caller of a read that each round of a loop without a hint repeats, if it is not
+    /// noted yet.
     #[cold]
     #[inline(never)]
     pub(super) fn note_round(&self, read: Site) {
@@ -97,13 +99,13 @@ impl Callers {
         self.rounds.borrow()
     }
 
-    /// Forgets what was noted.
+    /// Forgets the noted calls and rounds.
     pub(super) fn forget(&self) {
         self.calls.borrow_mut().clear();
         self.rounds.borrow_mut().clear();
     }
 
-    /// What was noted since it was taken last.
+    /// The calls that were noted since the last call of this function.
     pub(crate) fn take(&self) -> Vec<Call> {
         mem::take(&mut self.calls.borrow_mut())
     }

@@ -1,9 +1,9 @@
-//! How do shims and the loop talk to each other?
+//! How do shims and the run loop communicate?
 //!
 //! The only file that names `scoped_tls`. The one thread-local points to the [`Runtime`] of the
-//! exploration on this OS thread. A shim's operation is announced ([`announce`](super::announce)),
-//! and the decision who goes on is taken right there, on the coroutine's stack: if it is the same
-//! thread, nothing is switched. No borrow of the runtime is alive across a suspension.
+//! exploration on this OS thread. A shim announces its operation ([`announce`](super::announce)),
+//! and the choice of the next thread is made right there, on the coroutine's stack: if the same
+//! thread continues, no stack is switched. No borrow of the runtime is alive across a suspension.
 
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
@@ -36,15 +36,16 @@ use crate::rt::process::watchdog::{Pulse, Watchdog};
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
 
 thread_local! {
-    /// What `RUNTIME` points to while an execution runs, or null: a step reads this once. The key
-    /// of `scoped_tls` has to be asked twice, whether it is set and for what.
+    /// The pointer of `RUNTIME` while an execution runs, or null. A step reads this variable once.
+    /// The key of `scoped_tls` would be read twice: whether it is set, and then its value.
     static HERE: Cell<*const Runtime> = const { Cell::new(ptr::null()) };
 }
 
-/// The payload with which a thread of a given-up execution unwinds.
+/// The payload with which a thread of an abandoned execution unwinds.
 pub(crate) struct Stop;
 
-/// How an execution has failed: in a word, by which thread, and after how many events.
+/// How an execution has failed: the name of the failure, its thread, and the number of events
+/// before it.
 pub(crate) type Failed = (&'static str, Option<ThreadId>, usize);
 
 /// A value that must be gone when the execution ends.
@@ -56,141 +57,143 @@ pub(crate) struct TrackedValue {
 
 /// One exploration, as shims see it.
 ///
-/// The fields lie in this order, because it shows: with `inner` in front of all others, where the
-/// compiler puts it if its size happens to be a multiple of 32, the steps of `independent` take 6 %
-/// longer, and those of `switch` 10 %.
+/// The order of the fields is deliberate, because it is measurable. The compiler puts `inner` in
+/// front of all other fields if its size happens to be a multiple of 32; then the steps of
+/// `independent` take 6 % longer, and those of `switch` 10 %.
 #[repr(C)]
 pub(crate) struct Runtime {
     pub(crate) locals: RefCell<Locals>,
     /// The values that must be gone when the execution ends, in the order of their numbers.
     pub(crate) tracked: RefCell<Vec<TrackedValue>>,
-    /// All panics of this execution, the first one first, in case that one ends the process.
+    /// All panics of this execution, the first one first, in case one of them ends the process.
     pub(crate) panics: RefCell<Vec<Panic>>,
     /// How the execution has failed, if it has.
     pub(crate) failed: Cell<Option<Failed>>,
-    /// The panics of this execution before that one.
+    /// The panics of this execution before the one that failed it.
     pub(crate) earlier: RefCell<Vec<Panic>>,
-    /// What came of its step, until it asks.
+    /// The outcome of the last step, until its thread takes it.
     pub(crate) outcome: Cell<Option<Outcome>>,
-    /// The part of its stack in which there is room for the runtime, and may be a step on the short
-    /// way. It is empty where each step is to ask what else is going on.
+    /// The part of the running thread's stack that leaves room for the runtime. Only there may a
+    /// step take the fast path. The part is empty where every step has to check the state of the
+    /// runtime first.
     pub(crate) roomy: Cell<Stretch>,
-    /// Who has used memory that is not there.
+    /// The stack of the thread that has used memory that is not mapped.
     pub(crate) faulted: Cell<Option<Backtrace>>,
     pub(crate) inner: RefCell<Inner>,
     pub(crate) heap: Heap,
     pub(crate) unwinding: Unwinding,
-    /// The number of the next of them.
+    /// The number of the next tracked value.
     pub(crate) next_tracked: Cell<u64>,
-    /// Who has called the operations that stand nowhere in the program, if somebody wants to know.
+    /// The callers of the operations with sites outside of the program's source, if they are
+    /// wanted.
     pub(crate) callers: Callers,
-    /// What the panic hook kept of the last panic, and of those that were there then. In a box,
-    /// because each execution hands on that there was none.
+    /// The last panic that the panic hook kept, with the panics that had not ended then. Boxed,
+    /// because each execution moves it out, and mostly there is none.
     pub(super) raised: Cell<Option<Box<Raised>>>,
-    /// Whose panic fails the test, and after how many events of the execution it began. What comes
-    /// after that are destructors, and what they wait for.
+    /// The thread with the panic that fails the test, and the number of events of the execution
+    /// before that panic. The events behind it belong to destructors, and to threads that a
+    /// destructor waits for.
     pub(crate) failing: Cell<Option<(ThreadId, usize)>>,
-    /// The panic that began in another thread meanwhile, and after how many events. The first one
-    /// may still be caught.
+    /// The panic that began in another thread meanwhile, and the number of events before it. The
+    /// first panic may still be caught.
     pub(super) second: Cell<Option<Box<Second>>>,
-    /// What the watchdog looks at.
+    /// The state that the watchdog reads.
     pub(crate) pulse: Arc<Pulse>,
-    /// The command that plays a schedule in the test of this name.
+    /// Builds the command that replays a schedule in the test of this name.
     pub(crate) replay: fn(&str, Option<&str>) -> String,
     /// The number of the model among those of its test.
     pub(super) nth: u64,
-    /// The thread whose code runs.
+    /// The thread that runs its code.
     pub(crate) current: Cell<ThreadId>,
     /// Whether the code of a thread runs, and not only the loop.
     pub(crate) running: Cell<bool>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
-    /// References have been made of pointers, in this execution or an earlier one. Whose they are
-    /// nobody knows.
+    /// References have been made from pointers, in this execution or an earlier one. The runtime
+    /// does not know the owners of such references.
     pub(crate) has_raw_references: Cell<bool>,
-    /// The execution is given up, or has failed, and goes on only to its end.
+    /// The execution is abandoned, or has failed, and its threads continue only to their ends.
     pub(crate) unexplored: Cell<bool>,
-    /// How many operations were asked for in vain, because the execution is torn down.
+    /// The number of operations that were asked for after the execution was over, while it is torn
+    /// down.
     pub(super) in_vain: Cell<usize>,
     /// The stack that was suspended last is never to be resumed.
     pub(super) left: Cell<bool>,
-    /// The code that runs is the program's and no part of the execution.
+    /// The code that runs is the program's, but no part of the execution.
     pub(crate) aside: Cell<bool>,
-    /// Whether a thread's panic is only its own end, as in std, and not a failure.
+    /// Whether a thread's panic only ends that thread, as in std, and is no failure.
     pub(crate) catches_panics: bool,
-    /// Whether the OS thread was panicking when the exploration began, as where a destructor runs a
-    /// model.
+    /// Whether the OS thread was panicking when the exploration began, for example because a
+    /// destructor runs a model.
     pub(crate) within_panic: bool,
-    /// The OS thread that explores. At the end of the process it cannot be asked for any more.
+    /// The OS thread that explores. At the end of the process std cannot return it any more.
     pub(crate) os_thread: std::thread::Thread,
-    /// Who was where when the execution failed.
+    /// The site of each thread when the execution failed.
     pub(crate) failed_at: RefCell<Vec<(ThreadId, Site)>>,
-    /// Whether an exploration has begun here and not ended.
+    /// Whether an exploration has begun in this runtime and not ended.
     pub(crate) explores: bool,
-    /// Who looks at the pulse, if somebody is to.
+    /// The watchdog that reads the pulse, if there is to be one.
     pub(crate) watchdog: Option<Watchdog>,
-    /// How the execution has failed, while what it leaves is unwound. In a box, because mostly
-    /// there is none.
+    /// How the execution has failed, while its threads unwind. Boxed, because mostly there is none.
     pub(super) at_end: RefCell<Option<Box<AtEnd>>>,
-    /// Who writes a report of that.
+    /// Writes the report of that failure.
     pub(crate) report: fn(&Unshown<'_>) -> String,
-    /// What there was to count in at the last hint, if the first ones are looked at
-    /// (`own_state.rs`).
+    /// The captured state at the last hint, if the first hints are compared (`state_capture.rs`).
     pub(super) at_last_hint: RefCell<Vec<u8>>,
-    /// What the test has said that this execution came to. In a box, because most tests say
-    /// nothing.
+    /// The outcome that the test has recorded for this execution. Boxed, because most tests record
+    /// none.
     pub(super) recorded_outcome: Cell<Option<Box<RecordedOutcome>>>,
 }
 
-/// What the runtime works with between two steps.
+/// The state that the runtime works with between two steps.
 pub(crate) struct Inner {
     pub(crate) driver: Driver,
     pub(crate) table: Table,
     pub(crate) races: Detector,
     /// Frees that are in order, although the detector cannot see why.
     pub(crate) in_order: InOrder,
-    /// By thread the stack of one that has started and not ended: the lowest address, and the one
-    /// behind the highest.
+    /// By thread the stack of each thread that has started and not ended: the lowest address, and
+    /// the address behind the highest.
     pub(crate) stacks: Vec<Option<(usize, usize)>>,
     /// The stacks of threads that have ended in this execution.
     pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
-    /// Those of them whose stacks had something on them that was known of, or that a child may know
-    /// of. Nobody else gets these stacks before the execution has ended, so whoever still uses what
-    /// was there is found out.
+    /// The threads among these that had an object on their stack that the runtime knew of, or that
+    /// a child may know of. No other thread gets such a stack before the execution has ended, so a
+    /// late use of it is detected.
     pub(crate) resting: Vec<ThreadId>,
-    /// The thread whose coroutine is to be resumed next. What came of its step is in
+    /// The thread that the run loop resumes next. The outcome of its step is in
     /// [`Runtime::outcome`].
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
-    /// By thread the body of one that has been spawned and not started.
+    /// By thread the body of each thread that has been spawned and not started.
     pub(crate) bodies: Vec<Option<ThreadMain>>,
     /// The threads that have asked for a stack of so many bytes.
     pub(crate) asked: Vec<(ThreadId, usize)>,
     pub(crate) names: Vec<(ThreadId, String)>,
-    /// Room for the objects in what is being freed; empty in between.
+    /// A buffer for the objects in a block that is being freed; empty in between.
     pub(crate) inside: Vec<ObjectId>,
 }
 
 impl Inner {
-    /// What a thread is to do that is spawned.
+    /// Keeps the body of a thread that is spawned.
     #[inline]
     pub(super) fn put_body(&mut self, thread: ThreadId, body: ThreadMain) {
         *entry(&mut self.bodies, thread.index()) = Some(body);
     }
 
-    /// What a thread is called that is spawned.
+    /// Keeps the name of a thread that is spawned.
     #[inline(never)]
     pub(super) fn put_name(&mut self, thread: ThreadId, name: &str) {
         self.names.push((thread, name.to_owned()));
     }
 
-    /// How many bytes of stack it has asked for.
+    /// Keeps the number of bytes of stack that the thread has asked for.
     #[inline(never)]
     pub(super) fn put_stack(&mut self, thread: ThreadId, bytes: usize) {
         self.asked.push((thread, bytes));
     }
 
-    /// How the execution ends, which has been noted.
+    /// The end of the execution, which has been noted.
     #[cold]
     pub(super) fn take_end(&mut self) -> End {
         self.end
@@ -198,10 +201,10 @@ impl Inner {
             .expect("dpor bug: the execution has not ended")
     }
 
-    /// How many bytes of stack a thread has asked for, if it has.
+    /// The number of bytes of stack that a thread has asked for, if it has.
     #[inline]
     pub(super) fn stack_asked_for(&self, thread: ThreadId) -> Option<usize> {
-        // Mostly none has.
+        // Mostly no thread has.
         if mostly!(self.asked.is_empty()) {
             return None;
         }
@@ -217,7 +220,7 @@ impl Inner {
         Some(name)
     }
 
-    /// What a thread is called: its name, or else its path of births.
+    /// The name of a thread, or its path of births if it has none.
     pub(super) fn called(&self, thread: ThreadId) -> String {
         match self.name_of(thread) {
             Some(name) => name.to_owned(),
@@ -225,13 +228,13 @@ impl Inner {
         }
     }
 
-    /// What a thread is to do that starts.
+    /// Takes the body of a thread that starts.
     #[inline]
     pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<ThreadMain> {
         self.bodies.get_mut(thread.index())?.take()
     }
 
-    /// What some thread is to do that has not started, if there is one.
+    /// Takes the body of any thread that has not started, if there is one.
     pub(super) fn take_some_body(&mut self) -> Option<ThreadMain> {
         self.bodies.iter_mut().find_map(Option::take)
     }
@@ -253,7 +256,7 @@ pub(super) fn execute<R>(f: impl FnOnce(&Runtime) -> R) -> R {
     }
     let (runtime, outer) = RUNTIME.with(|runtime| (ptr::from_ref(runtime), HERE.replace(runtime)));
     let _restore = Restore(outer);
-    // SAFETY: `enter` borrows it for as long as this is called.
+    // SAFETY: `enter` borrows the runtime for as long as this function is called.
     let runtime = unsafe { &*runtime };
     runtime.heap.attach(|| f(runtime))
 }
@@ -263,7 +266,7 @@ pub(crate) fn inside() -> bool {
     !HERE.get().is_null()
 }
 
-/// Runs `f` on the runtime of this OS thread if there is one, whatever state it is in.
+/// Runs `f` on the runtime of this OS thread if there is one, whatever its state.
 #[inline(always)]
 pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     let here = HERE.get();
@@ -274,18 +277,18 @@ pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     Some(f(unsafe { &*here }))
 }
 
-/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down. What a
-/// thread does while it unwinds from a panic is done like anything else.
+/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
+/// Operations of a thread that unwinds from a panic are performed like any other.
 #[inline]
 pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
     with_step(|runtime| Some(f(runtime)))
 }
 
-/// [`with`] for what may end with the execution: `None` if it does.
+/// [`with`] for a function that may end the execution: `None` if it does.
 #[inline]
 pub(super) fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     let result = with_any(|runtime| {
-        // Where there is room, nothing else is going on.
+        // Within the roomy part of the stack there is no other state to check.
         if !runtime.roomy.get().is_here() && !runtime.may_begin() {
             return None;
         }
@@ -320,15 +323,15 @@ pub(crate) fn track(site: Site) -> Option<u64> {
     .ok()
 }
 
-/// The value with this number is gone. If it was before, in this execution: who has made it, and
-/// where.
+/// Marks the value with this number as gone. If it was gone before, in this execution: the thread
+/// that has made it, and the place.
 pub(crate) fn untrack(number: u64) -> Option<String> {
     let again = |runtime: &Runtime| {
         let mut tracked = runtime.tracked.borrow_mut();
         let at = tracked.binary_search_by_key(&number, |value| value.number);
         let value = &mut tracked[at.ok()?];
         let was_gone = std::mem::replace(&mut value.gone, true);
-        // What destructors do when an execution is over is nobody's mistake.
+        // A destructor that runs when the execution is over is no mistake of the program.
         if !was_gone || runtime.stopping.get() {
             return None;
         }
@@ -339,9 +342,9 @@ pub(crate) fn untrack(number: u64) -> Option<String> {
     with_any(again).flatten()
 }
 
-/// What is at this address, in so many bytes, has a name.
+/// Gives a name to the object at this address, of so many bytes.
 pub(crate) fn name_object(address: usize, size: usize, name: &str) {
-    // Where no model runs, nobody reports.
+    // Where no model runs, no report is written.
     let _ = with(|runtime| {
         let mut inner = runtime.inner.borrow_mut();
         if let Ok(region) = runtime.locate(&inner.stacks, &inner.ended, address) {
@@ -350,27 +353,27 @@ pub(crate) fn name_object(address: usize, size: usize, name: &str) {
     });
 }
 
-/// The block that holds this address is the model's.
+/// Marks the block that holds this address as the model's.
 pub(crate) fn note_block(address: usize) {
     let _ = with_any(|runtime| runtime.heap.find(address));
 }
 
-/// The block that holds this address must be freed before the execution ends.
+/// Notes that the block that holds this address must be freed before the execution ends.
 pub(crate) fn must_free(address: usize) {
-    // Where no model runs, nothing is expected to be freed.
+    // Where no model runs, no block is expected to be freed.
     let _ = with(|runtime| runtime.heap.owe(address));
 }
 
-/// The block that holds this address may stay allocated when the execution ends.
+/// Notes that the block that holds this address may stay allocated when the execution ends.
 pub(crate) fn may_leak(address: usize) {
-    // Where no model runs, nothing is expected to be freed.
+    // Where no model runs, no block is expected to be freed.
     let _ = with(|runtime| runtime.heap.forgive(address));
 }
 
-/// The block that holds this address is one of our own shims', and std counts the references to it.
-/// So nobody uses it without one.
+/// Notes that the block that holds this address belongs to one of dpor's own shims, and that std
+/// counts the references to it. So no thread uses the block without a reference.
 pub(crate) fn std_counts(address: usize) {
-    // Where no model runs, nobody asks.
+    // Where no model runs, no free is checked.
     let _ = with(|runtime| runtime.heap.note_counted(address));
 }
 
@@ -378,7 +381,7 @@ pub(crate) fn std_counts(address: usize) {
 /// ([`Names::add_by_birth`](crate::rt::event::id::Names::add_by_birth)). False where no model runs,
 /// or the execution has ended.
 pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
-    // The list is the program's memory. One that is empty changes places with the other.
+    // The list is the program's memory. An empty list is swapped with the other one.
     if !list.is_empty() {
         list.reserve(new.len());
     }
@@ -389,14 +392,14 @@ pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) ->
     with(add).is_ok()
 }
 
-/// How often two threads were compared by birth in this exploration.
+/// The number of comparisons of two threads by birth in this exploration.
 #[cfg(test)]
 pub(crate) fn compared() -> usize {
     let compared = |runtime: &Runtime| runtime.inner.borrow().driver.machine.names.compared.get();
     with(compared).expect("a model runs")
 }
 
-/// The modelled thread that runs here.
+/// The modelled thread that runs on this OS thread.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn current() -> Option<ThreadId> {
     with_any(|runtime| runtime.current.get())
@@ -408,7 +411,7 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     with(name).ok().flatten()
 }
 
-/// Whether a wait of the current thread may still end for no reason.
+/// Whether a wait of the current thread may still end spuriously.
 pub(crate) fn may_wake_up() -> bool {
     with(|runtime| {
         let me = runtime.current.get();
@@ -417,16 +420,16 @@ pub(crate) fn may_wake_up() -> bool {
     .unwrap_or(false)
 }
 
-/// A wait of the current thread ends for no reason.
+/// Counts a wait of the current thread that ends spuriously.
 pub(crate) fn count_wakeup() {
-    // Where no model runs nobody counts.
+    // Where no model runs, no wait is counted.
     let _ = with(|runtime| {
         let me = runtime.current.get();
         runtime.inner.borrow_mut().driver.machine.count_wakeup(me);
     });
 }
 
-/// Switches exploration on or off from here on, where a model runs.
+/// Switches exploration on or off from this point on, where a model runs.
 pub(crate) fn switch_exploration(on: bool) {
     let _ = with(|runtime| runtime.inner.borrow_mut().driver.switch_exploration(on));
 }
@@ -436,8 +439,8 @@ pub(crate) fn skip_rest() {
     let _ = with(|runtime| runtime.inner.borrow_mut().driver.skip_rest());
 }
 
-/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for
-/// no reason.
+/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail
+/// spuriously.
 pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     with(|runtime| {
         let inner = runtime.inner.borrow();
@@ -448,7 +451,7 @@ pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     .unwrap_or(false)
 }
 
-/// A number that the current thread has in every process.
+/// A number of the current thread that is the same in every process.
 pub(crate) fn order() -> u64 {
     with(|runtime| {
         let me = runtime.current.get();
@@ -467,7 +470,8 @@ pub(crate) fn local(key: usize) -> Local {
     local.unwrap_or(Local::Outside)
 }
 
-/// Gives the current thread a value of a thread-local variable, which `drop` drops at its end.
+/// Gives the current thread a value of a thread-local variable. `drop` drops the value at the end
+/// of the thread.
 pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), destructor: bool) {
     let set = with_any(|runtime| {
         let recorded = runtime.heap.record(false);
@@ -508,20 +512,21 @@ fn drop_some_locals() {
         let Some((value, drop)) = next.flatten() else {
             return;
         };
-        // SAFETY: the shim gave this function for this value, and it is handed out once.
+        // SAFETY: the shim gave this function for this value, and the table hands each value out
+        // once.
         unsafe { drop(value) };
     }
 }
 
-/// In a torn-down execution: lets the other threads unwind before this one goes on.
+/// In a torn-down execution: lets the other threads unwind before this thread continues.
 pub(crate) fn yield_to_teardown() {
     let waits = with_any(|runtime| {
         if runtime.aside.get() {
             std::panic::resume_unwind(Box::new(Stop));
         }
         if !runtime.stopping.get() {
-            // A destructor of a panicking thread waits: the execution has failed, and the others
-            // have to go first.
+            // A destructor of a panicking thread waits. The execution has failed, and the other
+            // threads have to unwind first.
             let thread = runtime.current.get();
             runtime.inner.borrow_mut().end = Some(End::panicked(thread));
         }

@@ -1,12 +1,12 @@
-//! What is known of a failure if the process ends before it is shown?
+//! How is a failure reported if the process ends before the report is shown?
 //!
-//! What a failed execution leaves is unwound before anything is run again, and a destructor may end
-//! the process there. Until then it is kept how the execution has ended, so that whoever tells the
-//! last words can hand it to who writes reports. That is done late and not for each failure at
-//! once, because most processes go on, and then a simpler execution is shown.
+//! A failed execution is unwound before any execution is run again, and a destructor may end the
+//! process there. Until then the runtime keeps how the execution has ended, so that the code that
+//! writes the last words can hand it to the writer of reports. The report is written only then, and
+//! not at once for each failure: most processes continue, and then a simpler execution is reported.
 //!
-//! Nothing can be run again by then, so neither a simpler execution is known, nor a pair that the
-//! failure hangs on, nor where a block was allocated.
+//! At that point no execution can be run again. So the report has no simpler execution, no pair of
+//! events that the failure depends on, and no place where a block was allocated.
 
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
@@ -14,16 +14,16 @@ use crate::rt::event::verdict::{End, Panic};
 use crate::rt::object::machine::Machine;
 use crate::rt::process::watchdog::KnownFailure;
 
-/// How an execution has failed that is being unwound.
+/// How an execution that is being unwound has failed.
 pub(super) struct AtEnd {
     pub(super) end: End,
-    /// The objects as they were then.
+    /// The objects at the time of the failure.
     pub(super) machine: Machine,
     pub(super) message: Option<Panic>,
     pub(super) earlier: Vec<Panic>,
 }
 
-/// A failure, to be told by a thread of the program that fails while the process ends.
+/// A failure that a thread of the program reports while the process ends.
 pub(crate) struct Unshown<'a> {
     pub(crate) end: &'a End,
     pub(crate) trace: &'a Trace,
@@ -32,7 +32,7 @@ pub(crate) struct Unshown<'a> {
     pub(crate) names: &'a [(ThreadId, String)],
     pub(crate) message: Option<&'a Panic>,
     pub(crate) earlier: &'a [Panic],
-    /// How many executions there were, this one included.
+    /// The number of executions, this one included.
     pub(crate) executions: u64,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<&'a str>,
@@ -40,7 +40,7 @@ pub(crate) struct Unshown<'a> {
     pub(crate) nth: u64,
 }
 
-/// A failure that is known and not shown yet, which another OS thread may have to tell.
+/// A failure that is known and not shown yet. Another OS thread may have to report it.
 pub(super) struct Known {
     pub(super) end: End,
     pub(super) trace: Trace,

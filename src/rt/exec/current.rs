@@ -1,5 +1,5 @@
-//! What runs on this OS thread? Each function here finds the runtime, and asks it or tells it one
-//! thing.
+//! Which thread and which execution run on this OS thread? Each function here finds the runtime,
+//! and reads or notes one fact.
 
 use std::any::Any;
 
@@ -9,7 +9,7 @@ use crate::rt::exec::recorded_outcome::RecordedOutcome;
 /// Whether the thread that runs here is unwinding from a panic.
 #[inline]
 pub(crate) fn panicking() -> bool {
-    // Mostly the OS thread counts none, and then nobody unwinds.
+    // Mostly the OS thread counts no panic, and then no thread unwinds.
     std::thread::panicking() && is_unwinding()
 }
 
@@ -23,21 +23,21 @@ pub(crate) fn ending() -> bool {
     with_any(|runtime| runtime.stopping.get()) == Some(true)
 }
 
-/// Whether the execution that runs here has failed, so that what is still done is not what it is
-/// about.
+/// Whether the execution that runs here has failed. The operations that follow are not the subject
+/// of the report then.
 pub(crate) fn failed() -> bool {
     let failed = |runtime: &Runtime| runtime.stopping.get() || runtime.failing.get().is_some();
     with_any(failed) == Some(true)
 }
 
-/// Whether panics of threads are only their own ends.
+/// Whether a panic only ends its thread and is no failure.
 #[inline(always)]
 pub(crate) fn catches_panics() -> bool {
     with_any(|runtime| runtime.catches_panics) == Some(true)
 }
 
-/// A thread has been caught unwinding with this, in a model that wants panics to be caught. It goes
-/// on unwinding if that is no panic of its own.
+/// Ends the unwinding of a thread that was caught with this payload, in a model that wants panics
+/// to be caught. The thread continues to unwind if the payload is no panic of its own.
 pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
     if payload.is::<Stop>() {
         std::panic::resume_unwind(payload);
@@ -51,22 +51,22 @@ pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
     payload
 }
 
-/// The execution that runs here says of itself what it has come to, among others.
+/// Adds an outcome that the execution that runs here records for itself.
 pub(crate) fn record_outcome(outcome: &str) {
     add_to_outcome(|recorded_outcome| {
         recorded_outcome.said.insert(outcome.to_owned());
     });
 }
 
-/// The closure of the execution that runs here has returned the value with this number.
+/// Notes the number of the value that the closure of the execution that runs here has returned.
 pub(crate) fn record_returned(number: usize) {
     add_to_outcome(|recorded_outcome| recorded_outcome.returned = Some(number));
 }
 
-/// The execution that runs here has come to something. What is left of one that was given up comes
-/// to nothing.
+/// Changes the recorded outcome of the execution that runs here. The rest of an abandoned execution
+/// records none.
 fn add_to_outcome(note: impl FnOnce(&mut RecordedOutcome)) {
-    // Where no model runs nobody counts.
+    // Where no model runs, no outcome is counted.
     let _ = with(|runtime| {
         if !runtime.unexplored.get() {
             let mut recorded_outcome = runtime.recorded_outcome.take().unwrap_or_default();

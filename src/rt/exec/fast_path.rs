@@ -1,16 +1,16 @@
 //! How are most operations performed?
 //!
-//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in
-//! this execution or an earlier one, and a thread that goes on anyhow. Each frequent kind of
-//! operation has a function of its own, in which little is left of what there is to ask. It is
-//! handed what it has to know in registers, and calls nothing until the step is made, so that all
-//! it works with stays in registers, too. In particular it asks for no memory; so the recording of
-//! allocations, which are the program's, stays on. Where the way is too short, nothing was done,
-//! and [`announce::perform`](crate::rt::exec::announce::perform) comes next.
+//! On a fast path. It serves an atomic, a reference count, a mutex or a park token that was met
+//! before, in this execution or an earlier one, if the same thread continues. Each frequent kind of
+//! operation has a function of its own, in which few checks are left. The function gets its
+//! arguments in registers, and calls no other function until the step is made, so that all of its
+//! values stay in registers, too. In particular it allocates nothing; so the recording of
+//! allocations, which are the program's, stays on. If the fast path does not apply, nothing was
+//! done, and [`announce::perform`](crate::rt::exec::announce::perform) comes next.
 //!
-//! Who calls finds the runtime ([`context::with_any`](crate::rt::exec::context::with_any)), because
-//! to the compiler of a library a thread-local is a call, around which a function keeps all that it
-//! was handed.
+//! The caller finds the runtime ([`context::with_any`](crate::rt::exec::context::with_any)),
+//! because in a library the compiler treats an access to a thread-local as a call, and a function
+//! has to save its arguments around a call.
 
 use std::sync::atomic::Ordering;
 
@@ -26,11 +26,11 @@ use crate::rt::coroutine::Stretch;
 use crate::rt::exec::context::{Inner, Runtime};
 use crate::rt::exec::memory::published;
 
-/// Why the short way is too short.
+/// Why the fast path does not apply.
 enum FastPathMiss {
-    /// The object is not at hand: mostly this execution has not met it.
+    /// The object is not in front of the table: mostly this execution has not met it.
     Unmet,
-    /// There is more to ask.
+    /// There is more to check.
     Asks,
 }
 
@@ -119,7 +119,7 @@ impl Runtime {
         kind: &OpKind,
         site: Site,
     ) -> Option<Outcome> {
-        // With the kind in sight, little is left of the others.
+        // With the kind in sight, the compiler drops most code for the other kinds.
         let OpKind::CompareExchange { .. } = *kind else {
             return None;
         };
@@ -156,7 +156,7 @@ impl Runtime {
         }
     }
 
-    /// Gives one of the references up that `memory` counts. False if nothing was done.
+    /// Gives up one of the references that `memory` counts. False if nothing was done.
     #[inline(never)]
     pub(crate) fn release(&self, address: usize, observed: bool, memory: u64, site: Site) -> bool {
         let target = Target::count(address, observed, memory);
@@ -164,7 +164,7 @@ impl Runtime {
         self.try_fast(target, &kind, site).is_ok()
     }
 
-    /// Locks a mutex, whose memory says whether it is held. False if nothing was done.
+    /// Locks a mutex; its memory says whether it is held. False if nothing was done.
     #[inline(never)]
     pub(crate) fn lock(&self, address: usize, held: bool, site: Site) -> bool {
         let target = Target::mutex(address, held);
@@ -177,7 +177,7 @@ impl Runtime {
         }
     }
 
-    /// Unlocks a mutex, whose memory says whether it is held. False if nothing was done.
+    /// Unlocks a mutex; its memory says whether it is held. False if nothing was done.
     #[inline(never)]
     pub(crate) fn unlock(&self, address: usize, held: bool, changed: bool, site: Site) -> bool {
         let target = Target::mutex(address, held);
@@ -193,19 +193,20 @@ impl Runtime {
         done.is_ok()
     }
 
-    /// Comes to a spin hint. What the thread does there; `None` if nothing was done, not even that.
+    /// Processes a spin hint, and returns how the thread continues. `None` if nothing was done at
+    /// all.
     #[inline(never)]
     pub(crate) fn hint(&self, site: Site) -> Option<AtHint> {
         if self.heap.has_news() || !self.roomy.get().is_here() {
             return None;
         }
         let driver = &mut self.inner.borrow_mut().driver;
-        // Whether that is one event too many is seen on the long way.
+        // The slow path checks whether the hint exceeds the limit of events.
         if driver.hints_count() {
             return None;
         }
         let machine = &mut driver.machine;
-        // So is whether it has looked in vain there.
+        // The slow path also checks whether an await has read in vain at this hint.
         if !machine.limits.learnt.awaits.is_empty() {
             return None;
         }
@@ -215,9 +216,10 @@ impl Runtime {
         Some(at)
     }
 
-    /// Opens the short way to the thread that runs where there is so much
-    /// [`ROOM`](crate::rt::coroutine::ROOM), unless each of its steps is to ask what else is going
-    /// on: who calls it, whether the execution is over, or who unwinds.
+    /// Opens the fast path to the thread that runs, on the part of its stack where there is so much
+    /// [`ROOM`](crate::rt::coroutine::ROOM). Keeps the fast path closed if each step has to check
+    /// further state: callers that are to be noted, an execution that is over, or threads that
+    /// unwind.
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
@@ -227,8 +229,8 @@ impl Runtime {
         });
     }
 
-    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision
-    /// and no switch, and no memory to be asked for. Otherwise nothing was done.
+    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision,
+    /// no switch, and no allocation. Otherwise nothing was done.
     #[inline(always)]
     fn try_fast(&self, target: Target, kind: &OpKind, site: Site) -> Result<Outcome, FastPathMiss> {
         let at_hand = |inner: &Inner| inner.table.at_hand(target.address);
@@ -271,7 +273,7 @@ impl Runtime {
         self.heap.set_events(me.0, events);
         self.pulse.beat(site);
         let published = published(&target, kind).unwrap_or(0);
-        // What there is to call is called last of all, so that nothing has to be kept meanwhile.
+        // The call comes last, so that no register has to be saved around it.
         let Noticed { all, found, left } = noted;
         let is_over = !is_watched & all & (published == 0);
         if rarely!(!is_over) && !self.follow_up(object, all, (found, left), published, site) {
@@ -280,10 +282,11 @@ impl Runtime {
         Ok(outcome)
     }
 
-    /// Takes the short way once more where the thread goes on, to an object that is not at hand,
-    /// but is the model's own. What another one holds may not be what the shim has found, so it is
-    /// met on the long way only ([`Runtime::meet_own`]). It is told in pieces which object that is,
-    /// because what a function hands over in memory it writes there before it does anything else.
+    /// Takes the fast path again for an object that is the model's own and not in front of the
+    /// table, if the thread continues. The slow path meets any other object, because the value of
+    /// that one may differ from the value that the shim has found ([`Runtime::meet_own`]). The
+    /// object is passed as single values: a struct would be passed in memory, and the caller would
+    /// write it there before its other work.
     #[cold]
     #[inline(never)]
     fn with_known_object<T: Default>(
@@ -298,7 +301,7 @@ impl Runtime {
         }
     }
 
-    /// Meets such an object where the thread goes on. False if nothing was done.
+    /// Meets such an object if the thread continues. False if nothing was done.
     #[inline(never)]
     fn meets(&self, address: usize, kind: ObjectKind, memory: u64) -> bool {
         let mut inner = self.inner.borrow_mut();
@@ -317,9 +320,9 @@ impl Runtime {
         met.is_some()
     }
 
-    /// What follows a step on the short way in few cases: that it has `published` a pointer that is
-    /// not null, that not `all` of it is noted, or that plain memory is watched. False if the
-    /// execution ends with it.
+    /// The rare work behind a step on the fast path: the step has `published` a pointer that is not
+    /// null, not `all` of the step is noted, or plain memory is watched. False if the execution
+    /// ends with the step.
     #[cold]
     #[inline(never)]
     fn follow_up(

@@ -1,27 +1,29 @@
-//! What becomes of a thread that uses memory that is not there, or writes to what may only be read?
+//! How does an execution end if a thread uses memory that is not mapped, or writes to memory that
+//! is read-only?
 //!
-//! A pointer that is null, or was read from memory that is gone, is what many a bug of a lock-free
-//! structure comes to, and the system ends the process for it: then nothing tells which execution
-//! it was. So a handler of `SIGSEGV` and `SIGBUS` leaves the thread where it is, for good, like one
-//! whose stack has overflowed ([`coroutine`](crate::rt::coroutine)), and the execution fails.
+//! Many a bug of a lock-free structure ends in the use of a null pointer, or of a pointer that was
+//! read from memory that is gone. The system ends the process for such a use, and then no report
+//! says which execution it was. So a handler of `SIGSEGV` and `SIGBUS` leaves the thread where it
+//! is, for good, as after an overflow of its stack ([`coroutine`](crate::rt::coroutine)), and the
+//! execution fails.
 //!
-//! That is done only where it can end well:
+//! The handler does so only where the exploration can continue safely:
 //!
-//! - The code of a thread of the model runs. In the middle of the runtime something of it is
-//!   borrowed.
-//! - It is not in the allocator that lies behind the tracking one, which would be left with its
-//!   lock held, and from then on wait for that. There it is only told in which execution that was
-//!   ([`ends`](super::process_exit)).
-//! - A use of memory has caused the signal. Whoever sends it by `kill` wants the process to end.
+//! - The code of a thread of the model runs. Within the runtime, parts of the runtime are borrowed.
+//! - The thread is not in the allocator that lies behind the tracking one. That allocator would be
+//!   left with its lock held, and later calls would wait for the lock. There the handler only
+//!   reports in which execution the fault was ([`process_exit`](super::process_exit)).
+//! - A use of memory has caused the signal. A process that sends the signal by `kill` wants this
+//!   process to end.
 //!
-//! Everything else goes to a handler that was there before: on the stack of a generator to
-//! `generator`'s, which sees to overflows, and on any other to the one that was there before that,
-//! which is std's. (`generator`'s panics there.)
+//! Every other signal goes to a handler that was installed before: on the stack of a generator to
+//! `generator`'s, which handles overflows, and on any other stack to the handler before that one,
+//! which is std's. (`generator`'s handler panics there.)
 
 #[cfg(unix)]
 pub(crate) use unix::{install, prepare_thread};
 
-/// The vectored exception handlers of Windows are `generator`'s alone.
+/// On Windows the vectored exception handlers are `generator`'s alone.
 #[cfg(not(unix))]
 pub(crate) fn install(generator_s: impl FnOnce()) {
     generator_s();
@@ -50,16 +52,17 @@ mod unix {
 
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
-    /// What was done at each of the [`SIGNALS`] before there was a handler of `generator`'s, and
-    /// what that does.
+    /// The actions for each of the [`SIGNALS`] before `generator` installed its handlers, and the
+    /// actions of `generator`.
     static FIRST: [OnceLock<sigaction>; 2] = [OnceLock::new(), OnceLock::new()];
     static GENERATOR_S: [OnceLock<sigaction>; 2] = [OnceLock::new(), OnceLock::new()];
 
-    /// The address was no address at all, so the processor has told none. (Linux)
+    /// The code of a signal for an address that is not canonical: the processor reports no address.
+    /// (Linux)
     const BY_KERNEL: c_int = 0x80;
 
-    /// How many bytes of stack the handler has. What std gives a thread is too little to look at
-    /// the stack of the program.
+    /// The size of the handler's stack in bytes. The stack that std gives a thread is too small to
+    /// capture a backtrace of the program.
     const STACK: usize = 64 << 10;
 
     /// The stack of the handler on this OS thread.
@@ -69,16 +72,16 @@ mod unix {
         static ALTERNATIVE: OnceCell<Option<Stack>> = const { OnceCell::new() };
     }
 
-    /// Makes ready for models on this OS thread.
+    /// Prepares this OS thread for models.
     pub(crate) fn prepare_thread() {
-        // A thread that is at its end has to do without.
+        // An OS thread that is ending does without the stack.
         let _ = ALTERNATIVE.try_with(|stack| {
             stack.get_or_init(Stack::install);
         });
     }
 
     impl Stack {
-        /// `None` if there is one that is large enough, or the system has none for us.
+        /// `None` if the thread has a stack that is large enough, or the system grants none.
         fn install() -> Option<Stack> {
             let before = Stack::current()?;
             let enabled = before.ss_flags & SS_DISABLE == 0;
@@ -91,12 +94,13 @@ mod unix {
                 ss_flags: 0,
                 ss_size: STACK,
             };
-            // SAFETY: the memory lives until this is dropped, where it is no stack any more.
+            // SAFETY: the memory lives until this value is dropped, and `drop` unregisters the
+            // stack first.
             let set = unsafe { sigaltstack(&raw const stack, ptr::null_mut()) };
             (set == 0).then_some(Stack(memory))
         }
 
-        /// The stack of handlers on this OS thread.
+        /// The alternative signal stack of this OS thread.
         fn current() -> Option<stack_t> {
             let mut found = MaybeUninit::<stack_t>::zeroed();
             // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a
@@ -109,18 +113,19 @@ mod unix {
     }
 
     impl Drop for Stack {
-        /// The thread ends. If std has put its own one back meanwhile, ours is used no more.
+        /// The OS thread ends. If std has put its own stack back meanwhile, this one is not
+        /// registered any more.
         fn drop(&mut self) {
             let is_ours = |stack: &stack_t| stack.ss_sp.cast_const().cast() == self.0.as_ptr();
             if let Some(mut stack) = Stack::current().filter(is_ours) {
                 stack.ss_flags = SS_DISABLE;
-                // SAFETY: a thread without such a stack is what it was before std made one.
+                // SAFETY: the OS thread has no alternative stack then, as before std made one.
                 unsafe { sigaltstack(&raw const stack, ptr::null_mut()) };
             }
         }
     }
 
-    /// Installs `generator`'s handlers, which the function does, and ours in front of them. To be
+    /// Installs `generator`'s handlers by calling `generator_s`, and ours in front of them. To be
     /// called once.
     pub(crate) fn install(generator_s: impl FnOnce()) {
         note(&FIRST);
@@ -138,7 +143,7 @@ mod unix {
         }
     }
 
-    /// Notes what is done at each of the signals.
+    /// Notes the present action for each of the signals.
     fn note(actions: &[OnceLock<sigaction>; 2]) {
         for (signal, action) in SIGNALS.into_iter().zip(actions) {
             let mut found = MaybeUninit::<sigaction>::zeroed();
@@ -156,12 +161,12 @@ mod unix {
     ///
     /// # Safety
     ///
-    /// Only for the system, which gives valid pointers.
+    /// Only the system calls this function, with valid pointers.
     unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        // SAFETY: the system gives a pointer to what it says of the signal.
+        // SAFETY: the system gives a pointer to its description of the signal.
         let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
         let address = (code != BY_KERNEL).then_some(address);
-        // The codes of signals that others send are not positive.
+        // The codes of signals that another process or thread sends are not positive.
         let is_use = code > 0 && !coroutine::is_overflow(address);
         let asked_in_vain = heap::asked().filter(|_| is_use);
         if let Some(asked) = asked_in_vain {
@@ -170,12 +175,12 @@ mod unix {
         let is_program_s = is_use
             && asked_in_vain.is_none()
             && with_any(|runtime| {
-                // What is allocated from now on is not the program's.
+                // Allocations from now on are not the program's.
                 runtime.running.get() && runtime.heap.record(false)
             }) == Some(true);
         if is_program_s {
-            // SAFETY: the system gives a pointer to what the thread was at, where it does not go
-            // on.
+            // SAFETY: the system gives a pointer to the context of the thread, which does not
+            // continue there.
             let at = unsafe { step_into(context) };
             let was_called = at.is_some() && at == address;
             let fault = Fault {
@@ -183,36 +188,35 @@ mod unix {
                 was_called,
                 stack: Backtrace::force_capture(),
             };
-            // SAFETY: the thread was in the middle of code of the program: the runtime is not
-            // borrowed, and the allocator not locked. Nothing on the stack of this handler is ever
-            // used again.
+            // SAFETY: the thread was in code of the program, so the runtime is not borrowed and the
+            // allocator is not locked. The stack of this handler is never used again.
             unsafe { coroutine::leave(signal, Some(fault)) };
         }
-        // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator
-        // for all that takes.
+        // `generator`'s handler would capture a backtrace of a fault that it does not know, and
+        // would ask the allocator for the memory of that backtrace.
         let is_generator_s = code > 0 && coroutine::is_on_generator() && asked_in_vain.is_none();
         let others = match is_generator_s {
             true => &GENERATOR_S,
             false => &FIRST,
         };
-        // SAFETY: it is called as the system would have called it.
+        // SAFETY: the function calls the handler as the system would have called it.
         unsafe { go_to(others, signal, info, context) };
     }
 
-    /// Has the thread stand one byte further. A backtrace is made of the places that functions
-    /// return to, and looks one byte before each, to come to the calls. Before the instruction that
-    /// has caused a fault there may be one of no line. Gives the address of that instruction, where
-    /// it is known.
+    /// Moves the program counter of the thread one byte forward. A backtrace consists of return
+    /// addresses, and its printing looks one byte before each of them to find the call. The byte
+    /// before the instruction that has caused the fault may belong to no line of the source.
+    /// Returns the address of that instruction, where it is known.
     ///
     /// # Safety
     ///
-    /// The pointer is the one that a handler is given, and the thread does not go on from there.
+    /// The pointer is the one that a handler is given, and the thread does not continue there.
     unsafe fn step_into(context: *mut c_void) -> Option<usize> {
         #[cfg(all(
             target_os = "linux",
             any(target_arch = "x86_64", target_arch = "aarch64")
         ))]
-        // SAFETY: that is what it points to, and nobody else uses it now.
+        // SAFETY: the pointer is to a `ucontext_t`, and no other code uses that now.
         unsafe {
             let at = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext;
             #[cfg(target_arch = "x86_64")]
@@ -238,11 +242,11 @@ mod unix {
         }
     }
 
-    /// Does what one of these does at this signal.
+    /// Does what one of these actions does for this signal.
     ///
     /// # Safety
     ///
-    /// As [`handle`].
+    /// The same as for [`handle`].
     unsafe fn go_to(
         actions: &[OnceLock<sigaction>; 2],
         signal: c_int,
@@ -255,7 +259,8 @@ mod unix {
         match (action, before) {
             (libc::SIG_IGN, _) => {}
             (libc::SIG_DFL, _) | (_, None) => {
-                // SAFETY: it ends the process when the handler returns and the signal comes again.
+                // SAFETY: the default action ends the process when the handler returns and the
+                // signal is raised again.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
             (action, Some(before)) if before.sa_flags & SA_SIGINFO != 0 => {
@@ -265,7 +270,7 @@ mod unix {
             }
             (action, _) => {
                 type Handler = unsafe extern "C" fn(c_int);
-                // SAFETY: without the flag it has this one.
+                // SAFETY: without the flag the handler has this signature.
                 unsafe { std::mem::transmute::<usize, Handler>(action)(signal) };
             }
         }

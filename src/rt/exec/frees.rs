@@ -1,7 +1,8 @@
 //! May this memory be given up now?
 //!
-//! By a free, or with the stack of a thread whose code has returned. Nobody else may be about to
-//! use it, and all uses before must come before. A free must be of a block that there is, too.
+//! A thread gives up memory by a free, or with its stack when it has returned from its code. No
+//! other thread may be about to use the memory, and all uses must happen before its end. A free
+//! must also be of a block that is allocated.
 
 use std::cell::LazyCell;
 
@@ -18,12 +19,12 @@ use crate::rt::race::is_known_of;
 use crate::rt::rare::{Roomy, rarely};
 
 impl Runtime {
-    /// What was wrong with a free of the thread that runs, or ran last.
+    /// Takes the fault of a free of the thread that runs, or ran last.
     pub(crate) fn fault(&self) -> Option<End> {
         self.heap.take_fault().map(|fault| self.end_of(fault))
     }
 
-    /// How the execution ends with this fault.
+    /// The end of an execution with this fault.
     #[cold]
     #[inline(never)]
     fn end_of(&self, fault: Fault) -> End {
@@ -38,8 +39,8 @@ impl Runtime {
         self.bad_memory(wrong, gone(&block))
     }
 
-    /// Learns of what the current thread has freed since its last operation. `None` if the
-    /// execution ends with it.
+    /// Handles the frees of the current thread since its last operation. `None` if the execution
+    /// ends with one of them.
     #[inline]
     pub(super) fn hear_of_frees(&self) -> Option<()> {
         match self.heap.has_news() {
@@ -68,8 +69,8 @@ impl Runtime {
         }
     }
 
-    /// Learns what is wrong with the frees of the current thread that can be told without looking
-    /// at objects. `None` if the execution ends with it.
+    /// Handles the faults of the current thread's frees that need no look at objects. `None` if the
+    /// execution ends with one of them.
     pub(super) fn hear_of_a_fault(&self) -> Option<()> {
         match self.fault() {
             None => Some(()),
@@ -77,15 +78,15 @@ impl Runtime {
         }
     }
 
-    /// What is wrong with it that the current thread has freed this memory.
+    /// The failure, if the current thread's free of this memory is one.
     fn freed(&self, inner: &mut Inner, start: usize, length: usize) -> Option<End> {
         let me = self.current.get();
-        // What a closure owned is freed by the main thread, after it has joined the others.
+        // The main thread frees what the closure owned, after it has joined the other threads.
         let is_alone = inner.driver.machine.is_alone(me);
         if is_alone && !self.has_raw_references.get() {
             return None;
         }
-        // Nothing is known to be in it.
+        // No object is known in the block.
         if !is_alone && self.heap.is_unasked(start) {
             self.note_raw_uses(inner, (start, length), &[], false);
             return None;
@@ -101,9 +102,9 @@ impl Runtime {
         end
     }
 
-    /// [`Runtime::freed`] if the current thread is the only one, and references may have been given
-    /// up by who had none: then another one may have been the last, before the block was used or a
-    /// reference was added.
+    /// [`Runtime::freed`] if the current thread is the only one, and a thread may have given up a
+    /// reference that it did not have. Then another reference may have been the last one, before
+    /// the block was used or a reference was added.
     #[cold]
     fn wrong_with_last_free(
         &self,
@@ -136,7 +137,8 @@ impl Runtime {
         let memory = (start, length);
         let race = inner.race_of_end(memory, objects, (me, Effect::Free), name);
         if race.is_none() && !objects.iter().any(|&object| inner.is_internal(object)) {
-            // Where references are counted, who has used something in the block had one of them.
+            // Where references are counted, each thread that has used an object in the block had
+            // one of them.
             let is_counted = objects.iter().any(|&object| inner.is_count(object));
             let objects = if is_counted { &[] } else { objects };
             self.note_raw_uses(inner, memory, objects, is_counted);
@@ -144,8 +146,8 @@ impl Runtime {
         race.map(End::DataRace)
     }
 
-    /// Notes who may use a block with these objects in it that the current thread has freed, and is
-    /// not seen then.
+    /// Notes the threads that may use a block with these objects without an event that shows the
+    /// use. The current thread has freed the block.
     fn note_raw_uses(
         &self,
         inner: &mut Inner,
@@ -153,7 +155,7 @@ impl Runtime {
         objects: &[ObjectId],
         is_counted: bool,
     ) {
-        // What is not explored is not measured.
+        // An execution that is not explored has no clocks.
         if !self.unexplored.get() && inner.driver.notes_raw_uses() {
             let block = self.heap.find_gone(start);
             if block.is_some_and(|block| block.counted) {
@@ -167,9 +169,9 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Forgets what was on the stack of a thread whose code has returned. False if the execution
-    /// ends with it, which is noted: another thread is about to use something of it, or has used it
-    /// and nothing orders that before.
+    /// Forgets the objects on the stack of a thread that has returned from its code. False if the
+    /// execution ends with the thread, which is noted: another thread is about to use an object on
+    /// the stack, or has used one and that use does not happen before the end.
     #[inline]
     pub(super) fn forget_stack(&mut self, thread: ThreadId) -> bool {
         let Some((bottom, top)) = self.stacks.get_mut(thread.index()).and_then(Option::take) else {
@@ -184,7 +186,7 @@ impl Inner {
         is_left
     }
 
-    /// [`Inner::forget_stack`] where there may be something on it.
+    /// [`Inner::forget_stack`] where there may be objects on the stack.
     #[inline(never)]
     fn forget_used_stack(&mut self, thread: ThreadId, memory: (usize, usize)) -> bool {
         let (start, length) = memory;
@@ -196,7 +198,7 @@ impl Inner {
         let used = self.about_to_use(&objects, thread);
         let used = used.map(|(other, used)| self.bad_memory(other, used, Gone::Stack(thread)));
         let end = used.or_else(|| {
-            // Whoever has joined all others comes after what they have done.
+            // A thread that has joined all others comes after their accesses.
             if self.driver.machine.is_alone(thread) {
                 return None;
             }
@@ -217,33 +219,33 @@ impl Inner {
         }
     }
 
-    /// Whether nobody asks any more which objects were in what this thread has freed, because its
-    /// code has returned: nothing races with its frees, all objects of the execution are forgotten
-    /// with it, and none is to be put back that may be gone.
+    /// Whether the objects in this thread's freed blocks are of no use any more, because its code
+    /// has returned: no thread races with its frees, all objects of the execution are forgotten at
+    /// its end, and no object that may be gone is to be put back.
     #[inline]
     pub(super) fn is_over_with(&self, thread: ThreadId) -> bool {
         self.driver.machine.is_alone(thread) && self.table.older.is_empty()
     }
 
-    /// Whether the object lies in a block that our own shims count the references to.
+    /// Whether the object lies in a block with references that our own shims count.
     fn is_counted(&self, object: ObjectId) -> bool {
         self.is_count(object) || self.is_internal(object)
     }
 
-    /// Whether it is what counts the references to a block.
+    /// Whether the object counts the references to a block.
     fn is_count(&self, object: ObjectId) -> bool {
         let kind = self.driver.machine.state(object).kind();
         matches!(kind, ObjectKind::Count { .. })
     }
 
-    /// Whether it lies in a block that nobody but our own shims has a pointer to.
+    /// Whether the object lies in a block to which only our own shims have a pointer.
     fn is_internal(&self, object: ObjectId) -> bool {
         let kind = self.driver.machine.state(object).kind();
         matches!(kind, ObjectKind::Channel | ObjectKind::Token)
     }
 
-    /// Another thread that has announced an operation on one of these objects, which are gone now.
-    /// Nothing can keep it from that.
+    /// Another thread that has announced an operation on one of these objects, which are gone now,
+    /// with that operation. The thread performs it however the execution continues.
     fn about_to_use(&self, objects: &[ObjectId], me: ThreadId) -> Option<(ThreadId, Wrong)> {
         let machine = &self.driver.machine;
         let mut others = machine.live().iter().filter(|&&thread| thread != me);
@@ -254,8 +256,8 @@ impl Inner {
         })
     }
 
-    /// A thread has given up this memory, with this effect, and these objects in it: the race of
-    /// that with a use of it, or with the making of the block.
+    /// The race of the end of this memory, which has these objects in it, with a use of the memory,
+    /// or with the making of the block. The thread gives the memory up with this effect.
     fn race_of_end(
         &mut self,
         (start, length): (usize, usize),
@@ -266,7 +268,7 @@ impl Inner {
         if let InOrder::All = self.in_order {
             return None;
         }
-        // What leads to the runtime's own blocks is only the runtime's.
+        // Only the runtime uses the pointers to its own blocks.
         if objects.iter().any(|&object| self.is_internal(object)) {
             return None;
         }
@@ -283,7 +285,7 @@ impl Inner {
             .then(|| self.race_with_use((start, length), objects, access, || *block))
             .flatten();
         with_use.or_else(|| match effect {
-            // Whoever has a reference has learnt of what it leads to.
+            // A thread that has a reference comes after the making of the block.
             Effect::Free if !objects.iter().any(|&object| self.is_count(object)) => {
                 self.race_with_making(start, access, (*block)?)
             }
@@ -291,8 +293,8 @@ impl Inner {
         })
     }
 
-    /// The race of a free with the making of the block, of which the thread that frees knows
-    /// nothing but the pointer.
+    /// The race of a free with the making of the block, if the freeing thread has learnt of nothing
+    /// but the pointer.
     fn race_with_making(
         &mut self,
         start: usize,
@@ -306,7 +308,7 @@ impl Inner {
     }
 
     /// The race of the access by which a thread gives up this memory, with these objects in it,
-    /// with a use of it.
+    /// with a use of the memory.
     fn race_with_use(
         &mut self,
         (start, length): (usize, usize),
@@ -321,7 +323,7 @@ impl Inner {
             late,
         } = self.counted(objects, thread)?;
         self.watch_races();
-        // Those that come before the free whatever happens.
+        // The accesses that come before the free in every order.
         let mut before: Vec<(ThreadId, u32)> = Vec::new();
         loop {
             let is_in_order = |first: &Access| {
@@ -338,9 +340,10 @@ impl Inner {
                     free.err()?
                 }
             };
-            // What came before in each order of these events, and not because the thread that frees
-            // has learnt of it in a way that is too weak, is free to come later in another
-            // execution, where it is found out whether it does.
+            // Two kinds of access are races: an access that does not come before the free in every
+            // order of these events, and one that the freeing thread has learnt of by too weak an
+            // ordering. Any other access may come after the free in another execution, and that
+            // execution shows the race.
             let comes_before = match &releases {
                 Some(releases) => !self.driver.can_come_later(&race.first, releases),
                 None => self.driver.comes_before(&race.first, thread),
@@ -354,21 +357,21 @@ impl Inner {
     }
 }
 
-/// What is known of the owners of a block that was freed.
+/// The owners of a block that was freed.
 #[derive(Default)]
 struct Counted {
-    /// What counts the references to it.
+    /// The objects that count the references to the block.
     counts: Vec<ObjectId>,
-    /// What other threads have done to it, if there is one count and they have.
+    /// The uses of the block by other threads, if there is one count and there are such uses.
     releases: Option<Releases>,
     /// Uses that can come after the free.
     late: Vec<Event>,
 }
 
 impl Inner {
-    /// The owners of a block with these objects in it, which this thread has freed. `None` if
-    /// nothing has to be compared with the free: the counts say that all comes before, or it was
-    /// done in the execution before.
+    /// The owners of a block with these objects in it, which this thread has freed. `None` if no
+    /// use has to be compared with the free: the counts say that all uses come before, or the
+    /// execution before has compared them.
     fn counted(&mut self, objects: &[ObjectId], thread: ThreadId) -> Option<Counted> {
         let counts = objects.iter().copied();
         let mut counted = Counted {
@@ -388,7 +391,7 @@ impl Inner {
         if let Some(releases) = &counted.releases {
             counted.late = self.driver.late_uses(releases);
         }
-        // Plain memory is watched only if somebody has used some, or if the language may order less
+        // Plain memory is watched only if a thread has used some, or if the language may order less
         // than counts do.
         let is_used = counted.releases.is_some() && objects.len() > counts.len();
         let matters = self.races.is_active()
@@ -397,9 +400,9 @@ impl Inner {
         matters.then_some(counted)
     }
 
-    /// [`value_is_gone`], which this thread had.
+    /// [`value_is_gone`] for this thread, which had the value.
     fn value_is_gone(&mut self, thread: ThreadId, address: usize) {
-        // What was done before all others were joined is known to whoever is spawned after that.
+        // A thread that is spawned after all others were joined comes after their events.
         if !self.driver.machine.is_alone(thread)
             && let Some(count) = self.table.known(address)
         {
@@ -409,19 +412,20 @@ impl Inner {
     }
 }
 
-/// The value whose references are counted at this address is gone, while there are weak references
-/// to it.
+/// Notes that the value with the reference count at this address is gone, while there are weak
+/// references to it.
 pub(crate) fn value_is_gone(address: usize) {
-    // Where no model runs, nobody asks who had it.
+    // Where no model runs, no owner is noted.
     let _ = with(|runtime| {
         let me = runtime.current.get();
         runtime.inner.borrow_mut().value_is_gone(me, address);
     });
 }
 
-/// A reference has been made of a pointer. Whoever has made it may not have had it.
+/// Notes that a reference has been made from a pointer. The thread that has made it may not have
+/// owned it.
 #[inline]
 pub(crate) fn note_raw_reference() {
-    // Where no model runs, nobody asks.
+    // Where no model runs, no free is checked.
     let _ = with_any(|runtime| runtime.has_raw_references.set(true));
 }

@@ -1,15 +1,15 @@
-//! Which objects are at hand?
+//! Which objects are in front of the table?
 //!
-//! A step finds its object by address, and mostly it is one that was met not long ago. Each address
-//! has a place, and the object that was met last there is found with one comparison.
+//! A step finds its object by address, and mostly that object was met not long ago. Each address
+//! has a place in the front, and one comparison finds the object that was met last there.
 
 use crate::rt::event::id::ObjectId;
 
-/// How many places there are.
+/// The number of places.
 pub(super) const PLACES: usize = 256;
 
-/// The objects that were met last. Addresses and objects are apart, because then one instruction
-/// finds each.
+/// The objects that were met last. Addresses and objects lie in two arrays, because then one
+/// instruction finds each.
 pub(super) struct Front {
     addresses: [usize; PLACES],
     objects: [ObjectId; PLACES],
@@ -24,22 +24,21 @@ impl Default for Front {
     }
 }
 
-/// The place of an address.
+/// The place of an address in the front.
 #[inline(always)]
 pub(super) fn place(address: usize) -> usize {
     address / 8 % PLACES
 }
 
 impl Front {
-    /// The object at this address, if it is at hand.
+    /// The object at this address, if the front has it.
     #[inline(always)]
     pub(super) fn find(&self, address: usize) -> Option<ObjectId> {
         let place = place(address);
         (self.addresses[place] == address).then_some(self.objects[place])
     }
 
-    /// The object at this address is at hand from now on, instead of the one that was met at its
-    /// place before.
+    /// Puts the object at this address into its place, instead of the object there.
     #[inline]
     pub(super) fn put(&mut self, address: usize, object: ObjectId) {
         let place = place(address);
@@ -47,7 +46,7 @@ impl Front {
         self.objects[place] = object;
     }
 
-    /// There is no object at this address any more.
+    /// Removes the object at this address, which is gone.
     #[inline]
     pub(super) fn forget(&mut self, address: usize) {
         let known = &mut self.addresses[place(address)];
@@ -65,7 +64,7 @@ mod tests {
     fn the_object_met_last_at_a_place_is_at_hand_until_it_is_gone() {
         let mut front = Front::default();
         let (address, elsewhere) = (0x1000, 0x1008);
-        // It has the same place.
+        // This address has the same place.
         let later = address + 8 * PLACES;
         assert_eq!(front.find(address), None);
         front.put(address, ObjectId(3));

@@ -1,12 +1,13 @@
-//! What does an exploration say that a user ends from the terminal?
+//! What does an exploration report if a user ends it from the terminal?
 //!
-//! `SIGINT` would end the process at once, and what was explored would be lost without a word. Here
-//! it asks each exploration to stop in front of its next execution, as at a limit: it writes its
-//! checkpoint and says how far it is. When all have, the process ends by the same signal, so that a
-//! shell or a harness sees what it would have seen. An execution that does not come to its end is
-//! told like one that hangs, and a second signal ends the process at once.
+//! `SIGINT` would end the process at once, and the progress of the exploration would be lost
+//! without a word. Here the signal asks each exploration to stop before its next execution, as at a
+//! limit: the exploration writes its checkpoint and reports its progress. When all explorations
+//! have stopped, the process ends by the same signal, so that a shell or a harness sees the usual
+//! exit status. An execution that does not end is reported like one that hangs, and a second signal
+//! ends the process at once.
 //!
-//! A program that sees to `SIGINT` itself, or ignores it, is left alone.
+//! A program that handles `SIGINT` itself, or ignores it, is left alone.
 
 #[cfg(unix)]
 pub(super) use unix::install;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 /// Whether the user has asked for the end.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// How many explorations there are that have not said all.
+/// The number of explorations that have not reported everything.
 static EXPLORING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether explorations are to stop.
@@ -25,11 +26,11 @@ pub(crate) fn asked() -> bool {
     ASKED.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// An exploration, for which the end of the process waits.
+/// An exploration. The end of the process waits for it.
 pub(crate) struct Exploring(());
 
 impl Exploring {
-    /// One that begins. Once the user has asked for the end, none does.
+    /// Begins an exploration. Once the user has asked for the end, no exploration begins.
     pub(crate) fn begin() -> Exploring {
         EXPLORING.fetch_add(1, SeqCst);
         let exploring = Exploring(());
@@ -39,7 +40,8 @@ impl Exploring {
         exploring
     }
 
-    /// It was asked to stop and has said all: this OS thread goes no further, and the process ends.
+    /// Ends an exploration that was asked to stop and has reported everything. This OS thread does
+    /// not continue, and the process ends.
     pub(crate) fn end(self) -> ! {
         drop(self);
         loop {
@@ -54,7 +56,7 @@ impl Drop for Exploring {
     }
 }
 
-/// Nothing sees to the signal there.
+/// On other systems the signal is not handled.
 #[cfg(not(unix))]
 pub(super) fn install() {}
 
@@ -71,21 +73,21 @@ mod unix {
     use super::{ASKED, EXPLORING};
     use crate::rt::process::watchdog;
 
-    /// How long an execution may take to its end before it is told that it has none.
+    /// How long an execution may take before it is reported as one that does not end.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// How often it is looked whether all explorations have stopped.
+    /// The pause between two checks whether all explorations have stopped.
     const PAUSE: Duration = Duration::from_millis(5);
 
-    /// Where the handler writes to.
+    /// The end of the pipe that the handler writes to.
     static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-    /// Sees to the signal from here on, if nothing does. To be called once.
+    /// Installs the handler, if the program has none. To be called once.
     pub(crate) fn install() {
         let mut before = MaybeUninit::<sigaction>::zeroed();
         let mut ends = [0; 2];
-        // SAFETY: pointers to variables of these types, which are written; all zeroes are a value
-        // of the first.
+        // SAFETY: the pointers are to variables of these types, which the calls write; all zeroes
+        // are a value of the first type.
         let is_free = unsafe {
             sigaction(SIGINT, ptr::null(), before.as_mut_ptr()) == 0
                 && before.assume_init().sa_sigaction == SIG_DFL
@@ -101,7 +103,7 @@ mod unix {
         PIPE.store(ends[1], Relaxed);
         let name = "dpor interrupts".to_owned();
         let waits = std::thread::Builder::new().name(name).stack_size(256 << 10);
-        // Without a thread for it the signal does what it does.
+        // Without a thread that waits for the signal, the default action stays.
         if waits.spawn(move || wait(ends[0])).is_err() {
             return;
         }
@@ -115,17 +117,17 @@ mod unix {
         }
     }
 
-    /// Does only what may be done in the handler of a signal that comes at any moment.
+    /// Does only what is allowed in the handler of a signal that comes at any moment.
     extern "C" fn handle(_: c_int) {
         if ASKED.swap(true, SeqCst) {
             end();
         }
-        // SAFETY: the pointer is to one byte. What comes of it is of no interest: nothing else
-        // could be done.
+        // SAFETY: the pointer is to one byte. The result of the write is ignored, because the
+        // handler has no other means.
         unsafe { libc::write(PIPE.load(Relaxed), [0u8].as_ptr().cast(), 1) };
     }
 
-    /// What the thread does that waits for the signal.
+    /// The main function of the thread that waits for the signal.
     fn wait(pipe: c_int) {
         let mut byte = [0u8];
         // SAFETY: the pointer is to one byte, which is written.

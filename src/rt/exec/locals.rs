@@ -1,21 +1,21 @@
 //! Where do the thread-local variables of modelled threads live, and when are they dropped?
 //!
-//! All modelled threads share one OS thread, so std's thread-locals would be shared too. Each value
-//! is boxed by its shim; here is only which thread has which. A thread's values are dropped at its
-//! end, on its own stack, the latest first as std does; a destructor may make new ones. Those that
-//! have no destructor can be used by all destructors, and are freed after these.
+//! All modelled threads share one OS thread, so std's thread-locals would be shared too. The shim
+//! boxes each value; this file only notes which thread has which values. A thread's values are
+//! dropped at its end, on its own stack, the latest first as in std; a destructor may make new
+//! values. Values without a destructor can be used by all destructors, and are freed after these.
 
 use crate::rt::event::id::{ThreadId, lengthen};
 
-/// What there is of a thread-local variable in a thread.
+/// The state of a thread-local variable in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Local {
     /// No model runs.
     Outside,
-    /// It has not been made.
+    /// The value has not been made.
     Missing,
     Value(*mut u8),
-    /// It has been dropped, or is being.
+    /// The value has been dropped, or its destructor runs.
     Dropped,
 }
 
@@ -24,33 +24,34 @@ pub(crate) enum Local {
 pub(crate) struct Locals {
     /// In the order in which they were made.
     entries: Vec<Entry>,
-    /// By thread which of these it has made last, or [`NONE`]. A program may have thousands of
-    /// threads, one after the other, and nobody is to go through what the others have made.
+    /// By thread the number of the last entry that it has made, or [`NONE`]. A program may have
+    /// thousands of threads, one after the other, and no thread should have to search the entries
+    /// of the others.
     latest: Vec<u32>,
-    /// How many entries were looked at.
+    /// The number of entries that were compared.
     #[cfg(test)]
     looks: std::cell::Cell<usize>,
 }
 
-/// Stands where there is no entry.
+/// Stands for no entry.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Entry {
-    /// Which one its thread has made before, or [`NONE`].
+    /// The number of the entry that its thread has made before, or [`NONE`].
     before: u32,
     key: usize,
     value: Option<*mut u8>,
     drop: Drop,
-    /// Whether the program may see it being dropped.
+    /// Whether the program may see the drop of the value.
     destructor: bool,
 }
 
-/// What drops the value at an address.
+/// The function that drops the value at an address.
 type Drop = unsafe fn(*mut u8);
 
 impl Locals {
-    /// The latest entry of the thread of which this holds.
+    /// The latest entry of the thread for which `holds` is true.
     fn latest(&self, thread: ThreadId, mut holds: impl FnMut(&Entry) -> bool) -> Option<usize> {
         let mut at = *self.latest.get(thread.index())?;
         while let Some(entry) = self.entries.get(at as usize) {
@@ -71,13 +72,13 @@ impl Locals {
         }
     }
 
-    /// Whether no thread has any.
+    /// Whether no thread has any value.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Keeps a value with what drops it, and whether that calls a destructor.
+    /// Keeps a value with the function that drops it, and whether that function calls a destructor.
     pub(crate) fn set(
         &mut self,
         thread: ThreadId,
@@ -99,8 +100,8 @@ impl Locals {
         });
     }
 
-    /// The latest value of the thread that is still there, one with a destructor if there is one;
-    /// it is not there from now on.
+    /// Takes the latest value of the thread that is still there, or the latest one with a
+    /// destructor if there is such a value.
     pub(crate) fn next_to_drop(&mut self, thread: ThreadId) -> Option<(*mut u8, Drop)> {
         let is_there = |entry: &Entry| entry.value.is_some();
         let has_destructor = |entry: &Entry| is_there(entry) && entry.destructor;
@@ -110,7 +111,7 @@ impl Locals {
         entry.value.take().map(|value| (value, entry.drop))
     }
 
-    /// Forgets everything, at the end of an execution.
+    /// Forgets all values, at the end of an execution.
     pub(crate) fn reset(&mut self) {
         self.entries.clear();
         self.latest.clear();
@@ -121,7 +122,7 @@ impl Locals {
 mod tests {
     use super::*;
 
-    /// What drops nothing.
+    /// Drops nothing.
     unsafe fn forget(_value: *mut u8) {}
 
     fn value(number: usize) -> *mut u8 {
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(locals.get(none, 1), Local::Missing);
         assert_eq!(drops(&mut locals, one), [23, 21, 22]);
         assert_eq!(locals.get(one, 3), Local::Dropped);
-        // It has only just been made, by a destructor.
+        // A destructor has just made this value.
         locals.set(one, 4, value(24), (forget, true));
         assert_eq!(drops(&mut locals, one), [24]);
         assert_eq!(drops(&mut locals, none), []);

@@ -1,20 +1,22 @@
-//! Who says what in the program's own log?
+//! Which modelled thread writes which line of the program's own log?
 //!
 //! The only file that names `tracing`. While an exploration runs, a [`Collector`] is the default
-//! subscriber of its OS thread, unless the user has set one. It knows which modelled thread speaks,
-//! and keeps a stack of spans for each: to any other subscriber all modelled threads are one. What
-//! it keeps belongs to one execution and is forgotten when the next one begins.
+//! subscriber of its OS thread, unless the user has set one. The collector knows which modelled
+//! thread logs a line, and keeps a stack of spans for each; to any other subscriber all modelled
+//! threads are one. The lines and spans that it keeps belong to one execution and are forgotten
+//! when the next execution begins.
 //!
-//! While an exploration runs nothing is written down, unless the user wants to see every execution:
-//! to put what is said into words takes as long as all else or longer, and of nearly all executions
-//! nobody will ask. It is noted whether anything was said. Of an execution that fails it is heard
-//! when that one is run again. `tracing` is told to listen in either case: what it is asked to say
-//! may be computed with operations, and these are to be the same.
+//! While an exploration runs no line is formatted, unless the user wants to see every execution:
+//! formatting takes as long as the rest of the execution or longer, and the log of nearly all
+//! executions is never read. The collector only notes whether there was a line. The lines of an
+//! execution that fails are kept when that execution is run again. In either case the
+//! collector enables the same lines for `tracing`: the fields of a line may be computed with
+//! operations, and these operations have to be the same.
 //!
-//! All of it happens aside of the execution: the `Debug` of a value may well load an atomic, and to
-//! make an event of that, the test would be explored otherwise when somebody listens. It could not
-//! even switch to another thread: `tracing` lets nobody speak on an OS thread while it is in the
-//! midst of a line.
+//! All formatting happens aside of the execution. The `Debug` of a value may load an atomic, and if
+//! that load were an event, a test would be explored differently when its log is kept. The thread
+//! could not even be switched there: `tracing` lets no thread log on an OS thread that is in the
+//! middle of a line.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
@@ -35,14 +37,14 @@ use crate::rt::event::said::Said;
 use crate::rt::pooled::{Empty, Pooled, pooled};
 use crate::rt::rare::rarely;
 
-/// The most lines that are kept of one execution; of more the last ones.
+/// The most lines that are kept of one execution. Of more lines the last ones are kept.
 const LINES_MAX: usize = 1000;
 
 /// The log of the execution that runs.
 pub(crate) struct Log(Pooled<Ears>);
 
-/// A log and its collector. If it keeps nothing and shows nothing, the explorations of an OS thread
-/// use it one after the other: `tracing` looks through all that it knows whenever there is a new
+/// A log and its collector. The explorations of an OS thread use a log that keeps and shows nothing
+/// one after the other, because `tracing` visits all of its call sites whenever there is a new
 /// subscriber.
 struct Ears {
     log: Arc<Shared>,
@@ -51,15 +53,16 @@ struct Ears {
 
 pooled!(Ears);
 
-/// What the log and its collector share.
+/// The state that the log and its collector share.
 #[derive(Default)]
 struct Shared {
     kept: Mutex<Kept>,
-    /// What is shown of every execution, and then of a failed one nothing else.
+    /// The filter for the lines of every execution that are shown. A failed execution keeps no
+    /// other lines then.
     filter: Option<Targets>,
-    /// Whether to show it.
+    /// Whether lines are shown.
     loud: bool,
-    /// Whether what is said is kept, or only noted that something was.
+    /// Whether lines are kept, or only their existence is noted.
     keeps: bool,
     spoken: AtomicBool,
 }
@@ -68,7 +71,7 @@ struct Shared {
 struct Kept {
     lines: VecDeque<Said>,
     spans: HashMap<u64, Span>,
-    /// The spans that each thread is in.
+    /// The spans that each thread has entered.
     stacks: HashMap<ThreadId, Vec<u64>>,
 }
 
@@ -79,8 +82,8 @@ struct Span {
 }
 
 impl Log {
-    /// A log of which everything that this filter lets through is shown at once, and kept; without
-    /// a filter nothing is shown, and everything is kept if `keeps` says so.
+    /// A log. With a filter, every line that the filter lets through is shown at once, and kept.
+    /// Without a filter no line is shown, and every line is kept if `keeps` is set.
     pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
         match (filter, keeps) {
             (None, false) => Log(Pooled::default()),
@@ -88,7 +91,7 @@ impl Log {
         }
     }
 
-    /// A log that keeps what is said.
+    /// A log that keeps lines.
     fn of(loud: bool, filter: Option<Targets>) -> Log {
         let shared = Shared {
             filter,
@@ -99,17 +102,17 @@ impl Log {
         Log(Ears::from(shared).into())
     }
 
-    /// Another log of the same lines, which keeps them and shows nothing.
+    /// Another log of the same lines, which keeps them and shows none.
     pub(crate) fn quiet(&self) -> Log {
         Log::of(false, self.0.log.filter.clone())
     }
 
-    /// Whether what is said is kept.
+    /// Whether lines are kept.
     pub(crate) fn keeps(&self) -> bool {
         self.0.log.keeps
     }
 
-    /// Whether anything was said in the execution that was not kept.
+    /// Whether the execution has logged a line that was not kept.
     pub(crate) fn was_missed(&self) -> bool {
         self.0.log.spoken.load(Relaxed)
     }
@@ -119,7 +122,7 @@ impl Log {
         self.0.log.kept().lines.iter().cloned().collect()
     }
 
-    /// Another execution begins.
+    /// Prepares the log for another execution.
     #[inline]
     pub(crate) fn clear(&self) {
         if rarely!(self.keeps()) {
@@ -136,7 +139,8 @@ impl Log {
         kept.stacks.clear();
     }
 
-    /// Keeps what is said while `f` runs, unless the user has a subscriber who is to hear it.
+    /// Keeps the lines that are logged while `f` runs, unless the user has set a subscriber, which
+    /// then gets them.
     pub(crate) fn listen<R>(&self, f: impl FnOnce() -> R) -> R {
         if !dispatcher::get_default(|default| default.is::<NoSubscriber>()) {
             return f();
@@ -162,7 +166,7 @@ impl From<Shared> for Ears {
 }
 
 impl Default for Ears {
-    /// Those of a log that keeps nothing and shows nothing.
+    /// The log that keeps nothing and shows nothing, and its collector.
     fn default() -> Ears {
         Shared::default().into()
     }
@@ -184,7 +188,7 @@ impl Shared {
     }
 }
 
-/// Keeps what modelled threads say.
+/// Keeps the lines of modelled threads.
 struct Collector {
     log: Arc<Shared>,
     /// The number of the next span.
@@ -192,13 +196,13 @@ struct Collector {
 }
 
 impl Collector {
-    /// Does something with what is kept, for the modelled thread that runs. Nothing if there is
-    /// none, or if its execution is over.
+    /// Calls `f` with the kept state and the modelled thread that runs. `None` if no thread runs,
+    /// or its execution is over.
     fn keep<R>(&self, f: impl FnOnce(&mut Kept, ThreadId) -> R) -> Option<R> {
         self.aside(|runtime| f(&mut self.log.kept(), runtime.current.get()))
     }
 
-    /// [`aside`], if anything is kept.
+    /// [`aside`], if lines are kept.
     fn aside<R>(&self, f: impl FnOnce(&Runtime) -> R) -> Option<R> {
         if !self.log.keeps {
             return None;
@@ -308,7 +312,7 @@ impl Subscriber for Collector {
 }
 
 impl Kept {
-    /// The spans that the thread is in, from the outermost on.
+    /// The spans that the thread has entered, from the outermost on.
     fn spans_of(&self, thread: ThreadId) -> String {
         let mut text = String::new();
         for id in self.stacks.get(&thread).into_iter().flatten() {

@@ -1,7 +1,8 @@
-//! Is the memory that a thread uses still there, and may it be used now?
+//! Is the memory that a thread uses still there, and may the thread use it now?
 //!
-//! The runtime's half of the memory checks: what the heap says of a block, what the detector says
-//! of an access, and how the execution ends if one of them objects.
+//! This file is the runtime's half of the memory checks: it combines the heap's answer for a block
+//! with the detector's answer for an access, and ends the execution if one of them reports an
+//! error.
 
 use super::context::{Inner, Runtime, with_any};
 use crate::rt::coroutine::Fault;
@@ -16,7 +17,7 @@ use crate::rt::shim::{Memory, Target};
 use crate::rt::statics::segments;
 
 impl Runtime {
-    /// What was found at the address of a shim is no more.
+    /// Ends the execution with a use of a shim in memory that is gone.
     #[cold]
     pub(super) fn used_after_its_end<T>(
         &self,
@@ -44,8 +45,8 @@ impl Runtime {
         self.fail(self.bad_memory(Wrong::Operation(operation, site), gone))
     }
 
-    /// Where an address was that is gone, in words that are the same in every execution with the
-    /// same history.
+    /// The former place of an address that is gone, as a region that is the same in every execution
+    /// with the same history.
     fn region_of_gone(
         &self,
         ended: &[(ThreadId, (usize, usize))],
@@ -69,14 +70,14 @@ impl Runtime {
         was.unwrap_or(Region::External { address })
     }
 
-    /// A wrong use of memory by the thread that runs.
+    /// The end with a wrong use of memory by the thread that runs.
     pub(super) fn bad_memory(&self, wrong: Wrong, memory: Gone) -> End {
         self.inner
             .borrow()
             .bad_memory(self.current.get(), wrong, memory)
     }
 
-    /// How the execution ends in which the thread that ran has used memory like this.
+    /// The end of the execution in which `thread` has used memory with this fault.
     pub(super) fn end_of_use(&self, thread: ThreadId, fault: &Fault) -> End {
         let address = fault.address;
         let block = |address| Some((address, self.heap.find_gone(address)?));
@@ -93,8 +94,8 @@ impl Runtime {
         }
     }
 
-    /// Whether an atomic or a cell that is older than the execution leads to a block of it. Such a
-    /// block is not leaked where that keeps its value.
+    /// Whether an atomic or a cell that is older than the execution points to a block of the
+    /// execution. Such a block is not leaked where the atomic or the cell keeps its value.
     pub(super) fn leads_somewhere(&self) -> bool {
         !self.heap.is_empty() && self.leads_to_a_block()
     }
@@ -108,7 +109,7 @@ impl Runtime {
         addresses.any(|address| self.heap.contains(address))
     }
 
-    /// A pointer to a block has been published: the block is the model's.
+    /// Marks the block as the model's if this operation has published a pointer to it.
     #[inline]
     pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind) {
         if let Some(pointer) = published(target, kind) {
@@ -116,7 +117,7 @@ impl Runtime {
         }
     }
 
-    /// This pointer has been published.
+    /// Marks the block at this pointer, which has been published, as the model's.
     #[inline(never)]
     pub(super) fn note_published(&self, inner: &mut Inner, pointer: u64) {
         if let Some(block) = self.heap.find(address_in(pointer)) {
@@ -127,7 +128,8 @@ impl Runtime {
         }
     }
 
-    /// Where an address is, in words that are the same in every execution with the same history.
+    /// The place of an address, as a region that is the same in every execution with the same
+    /// history.
     pub(super) fn locate(
         &self,
         stacks: &[Option<(usize, usize)>],
@@ -148,7 +150,7 @@ impl Runtime {
         }
     }
 
-    /// [`Runtime::locate`] for what is the model's own and is not gone: in a live block of this
+    /// [`Runtime::locate`] for memory of the model that is not gone: in a live block of this
     /// execution, or on the stack of a thread.
     #[inline]
     pub(super) fn locate_own(
@@ -174,7 +176,7 @@ impl Runtime {
         None
     }
 
-    /// Whether [`Runtime::locate`] certainly says this of the address.
+    /// Whether [`Runtime::locate`] certainly gives this region for the address.
     #[inline]
     pub(super) fn is_still(
         &self,
@@ -187,7 +189,7 @@ impl Runtime {
                 let is_it = |block: &heap::Block| self::region(block.name(), offset) == *region;
                 self.heap.is_still(address, (address - offset, size), is_it)
             }
-            // No stack is in a block.
+            // No stack lies in a block.
             Region::Stack { thread, depth } => match stacks.get(thread.index()) {
                 Some(&Some((bottom, top))) => address >= bottom && address + depth == top,
                 _ => false,
@@ -196,7 +198,8 @@ impl Runtime {
         }
     }
 
-    /// An execution that is torn down uses this shim, which may be older than it.
+    /// Notes a shim that an execution uses while it is torn down, if the shim is older than the
+    /// execution.
     pub(super) fn meet_at_end(&self, inner: &mut Inner, target: &Target) {
         let region = self.locate(&inner.stacks, &inner.ended, target.address);
         if let Ok(Region::External { .. }) = region {
@@ -204,7 +207,8 @@ impl Runtime {
         }
     }
 
-    /// The same of plain memory.
+    /// Keeps plain memory that an execution uses while it is torn down, if it is older than the
+    /// execution.
     pub(super) fn keep_at_end(&self, inner: &mut Inner, memory: Memory) {
         let region = self.locate(&inner.stacks, &inner.ended, memory.start.addr());
         if let Ok(Region::External { .. }) = region {
@@ -236,8 +240,8 @@ impl Runtime {
         self.begin_access_to(cell, (None, region), effect, site)
     }
 
-    /// Begins an access to memory that is there, maybe that of an object. Where it is has to be
-    /// said if the cell is not known.
+    /// Begins an access to memory that is there, and may be that of an object. The region is needed
+    /// if the cell is not known.
     pub(super) fn begin_access_to(
         &self,
         cell: (usize, usize),
@@ -276,28 +280,29 @@ impl Runtime {
 }
 
 impl Inner {
-    /// What is in memory that a thread is about to write to belongs to what it sees in a loop that
-    /// changes things and changes them back. Where it leads to much, or to the stack of a thread,
-    /// nothing is known of it.
+    /// Adds the contents of memory that a thread is about to write to the log of a loop that
+    /// changes memory and changes it back. The contents count as unknown where they lead to much
+    /// memory, or to the stack of a thread.
     #[inline]
     fn note_contents(&mut self, heap: &heap::Heap, access: Access, (start, size): (usize, usize)) {
         if access.effect == Effect::Write
             && let Some(log) = self.driver.machine.follows(access.thread)
         {
-            // SAFETY: it can be read: it is that of a cell or a shim to which there is a reference.
+            // SAFETY: the memory can be read: it belongs to a cell or a shim to which there is a
+            // reference.
             let contents = unsafe { contents::of_reach(heap, &self.stacks, (start, size)) };
             log.touch_memory(contents.unwrap_or(0));
         }
     }
 
-    /// From here on the accesses to plain memory are watched.
+    /// Watches the accesses to plain memory from here on.
     pub(super) fn watch_races(&mut self) {
         if !self.races.is_active() {
             self.races.activate(self.driver.past(), self.driver.gone());
         }
     }
 
-    /// A wrong use of memory by this thread.
+    /// The end with a wrong use of memory by this thread.
     pub(super) fn bad_memory(&self, thread: ThreadId, wrong: Wrong, memory: Gone) -> End {
         End::BadMemory(Box::new(BadMemory {
             thread,
@@ -325,8 +330,9 @@ fn region(block: Block, offset: usize) -> Region {
     }
 }
 
-/// The pointer that an operation has put into the memory behind a shim, or was to put there: what a
-/// failed compare-exchange has offered is the model's, too, and its thread has to free it.
+/// The pointer that an operation has put into the memory behind a shim, or has tried to put there.
+/// The pointer of a failed compare-exchange is the model's, too, and its thread has to free the
+/// block.
 #[inline(always)]
 pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
     let word = match *kind {
@@ -348,8 +354,8 @@ pub(super) fn may_be_pointer(kind: ObjectKind, word: u64) -> bool {
     rarely!(word >= ADDRESS_MIN) && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
 }
 
-/// [`contents::of_reach`] of this memory in the execution that runs here; `None` also if the thread
-/// that runs here, if any, is not in a loop, so that the answer is not needed.
+/// [`contents::of_reach`] of this memory in the execution that runs here. `None` also if the thread
+/// that runs here, if any, is not in a loop, because then the contents are not needed.
 ///
 /// # Safety
 ///
@@ -361,7 +367,7 @@ pub(crate) unsafe fn reached_contents(start: usize, size: usize) -> Option<u64> 
         if runtime.stopping.get() || !inner.driver.machine.may_loop(me) {
             return None;
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that the memory can be read.
         unsafe { contents::of_reach(&runtime.heap, &inner.stacks, (start, size)) }
     })?
 }

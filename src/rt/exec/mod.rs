@@ -1,7 +1,7 @@
 //! How does a closure become an exploration?
 //!
-//! [`run`] plays one closure through all executions that an explorer asks for: every modelled
-//! thread is a [`coroutine`](crate::rt::coroutine), and a shim's operation is announced through
+//! [`run`] plays one closure through all executions that an explorer asks for. Every modelled
+//! thread is a [`coroutine`](crate::rt::coroutine), and a shim announces its operation through
 //! [`announce`].
 
 pub(crate) mod accesses;

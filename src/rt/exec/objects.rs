@@ -1,18 +1,19 @@
 //! Which object is at this address?
 //!
-//! A shim has nothing of its own but the value it would have in std, so that `new` is a `const fn`,
-//! sizes and alignments are std's and zeroed memory is a valid atomic. The object behind it is
-//! found by its address, once per operation, in a table; the address becomes a name (a [`Place`])
-//! only the first time in an execution. In front of the table are the objects that were met last,
-//! because most operations are on one of few. An execution nearly always has its objects where the
-//! one before had them, so what is not valid any more stays in the table to be recognised: whether
-//! an address is still the same place is asked more cheaply than what place it is.
+//! A shim holds only the value that its type holds in std, so that `new` is a `const fn`, sizes and
+//! alignments are std's and zeroed memory is a valid atomic. Each operation looks its object up by
+//! address in a table, once; the address becomes a name (a [`Place`]) only the first time in an
+//! execution. In front of the table are the objects that were met last, because most operations are
+//! on few objects. An execution nearly always has its objects at the addresses of the execution
+//! before. So an entry that is not valid any more stays in the table: the check whether an address
+//! is still the same place is cheaper than the search for its place.
 //!
-//! Memory is the truth. If the value there is not the one the machine remembers, somebody wrote it
-//! through `&mut`, or a new object was made in the same place: the next *generation* begins, and
-//! the machine starts from what it found. `&mut` excludes every other thread, so nobody can be in
-//! the middle of an operation. An object that is replaced by one of the same value may as well be
-//! the same one: all accesses to the two are ordered by the program.
+//! Memory is the truth. If the value in memory is not the one that the machine remembers, the
+//! program has written it through `&mut`, or has made a new object in the same place: the next
+//! *generation* begins, and the machine starts from the value in memory. `&mut` excludes every
+//! other thread, so no thread can be within an operation on the object. An object that is replaced
+//! by one of the same value may count as the same object: all accesses to the two are ordered by
+//! the program.
 
 use std::ops::Range;
 
@@ -35,30 +36,31 @@ pub(crate) struct Table {
     entries: Vec<Entry>,
     /// By address.
     numbers: FxHashMap<usize, u32>,
-    /// Valid entries that were met last.
+    /// The valid entries that were met last.
     front: Front,
-    /// The number of the entry that was looked up last for each place of an address, in this
-    /// execution or before.
+    /// By place of an address in the front, the number of the entry that was looked up last, in
+    /// this execution or before.
     latest: [u32; PLACES],
     /// The number of this execution, from 1.
     execution: u64,
-    /// The entries that were valid in this execution. Those that are are linked by their
-    /// [`line`](fn@line)s.
+    /// The entries that were valid in this execution. The entries that still are valid are linked
+    /// by their [`line`](fn@line)s.
     met: Vec<Met>,
-    /// For each line of memory whether there are valid entries in those with the same remainder,
-    /// and if so, which of the entries that were met is the last of them.
+    /// By remainder of a line of memory, whether there are valid entries in lines with that
+    /// remainder, and if so, the last of them that was met.
     lines: [u64; LINES / 64],
     heads: [u32; LINES],
-    /// The scratch of [`Table::find_inside`].
+    /// The buffer of [`Table::find_inside`].
     inside: Vec<u32>,
-    /// Whether an object on a stack was met.
+    /// Whether the execution has met an object on a stack.
     on_stacks: bool,
-    /// What is older than the execution.
+    /// The memory that is older than the execution.
     pub(crate) older: Older,
-    /// Memory older than the execution that got its contents during it: they are dropped with their
-    /// owner and not put back.
+    /// Memory older than the execution that got its contents during the execution: the owner drops
+    /// these contents, and they are not put back.
     made: Vec<Range<usize>>,
-    /// The right to use the statics of the process, which is kept from the first one on.
+    /// The right to use the statics of the process. The exploration keeps it from the first static
+    /// on.
     turn: statics::Turn,
 }
 
@@ -67,10 +69,10 @@ struct Entry {
     region: Region,
     /// The first object that was met in this region.
     first: ObjectId,
-    /// The one that is there now, and its generation.
+    /// The object that is there now, and its generation.
     object: ObjectId,
     generation: u32,
-    /// The execution it is valid in.
+    /// The execution that the entry is valid in.
     execution: u64,
 }
 
@@ -78,7 +80,8 @@ struct Entry {
 struct Met {
     /// The number of the entry.
     number: u32,
-    /// Which of those that were met before is in a line with the same remainder, or [`NOWHERE`].
+    /// The index of the entry that was met before in a line with the same remainder, or
+    /// [`NOWHERE`].
     next: u32,
 }
 
@@ -86,7 +89,7 @@ struct Met {
 const LINE: usize = 64;
 const LINES: usize = 512;
 
-/// If more addresses are known than this, those of earlier executions are forgotten.
+/// If the table has more addresses than this, those of earlier executions are forgotten.
 const MOST: usize = 10_000;
 
 impl Default for Table {
@@ -111,8 +114,8 @@ impl Default for Table {
 
 impl Empty for Table {
     fn empty(&mut self) {
-        // Nothing is in front of the table any more, and no line has anything. So what else is
-        // known of lines and places, which is compared before it is believed, may stay.
+        // The front of the table is empty, and no line has an entry. The rest of the data of lines
+        // and places may stay, because the table compares it before it uses it.
         self.forget_all();
         let Table {
             entries,
@@ -140,20 +143,19 @@ impl Empty for Table {
     }
 }
 
-/// What the line of memory is called in which there is an address.
+/// The number of the line of memory that an address is in.
 #[inline]
 fn line(address: usize) -> usize {
     address / LINE % LINES
 }
 
-/// Whether a line is among these.
+/// Whether `lines` contains `line`.
 #[inline]
 fn has(lines: &[u64; LINES / 64], line: usize) -> bool {
     lines[line / 64] >> (line % 64) & 1 == 1
 }
 
-/// Calls `each` for those of the lines in which there is something of the block, and maybe for
-/// others.
+/// Calls `each` for those of the lines that hold a part of the block, and maybe for others.
 fn lines_of(lines: &[u64; LINES / 64], block: &Range<usize>, mut each: impl FnMut(usize)) {
     let touched = block.start / LINE..block.end.div_ceil(LINE);
     if touched.len() < LINES {
@@ -171,16 +173,16 @@ fn lines_of(lines: &[u64; LINES / 64], block: &Range<usize>, mut each: impl FnMu
 }
 
 impl Table {
-    /// The object that was met last at this address, if it is one of those in front of the table.
-    /// What its memory holds is still to be compared.
+    /// The object that was met last at this address, if it is in front of the table. The caller
+    /// still compares it with the value in memory.
     #[inline(always)]
     pub(crate) fn at_hand(&self, address: usize) -> Option<ObjectId> {
         self.front.find(address)
     }
 
-    /// The object behind a shim whose address this execution has not met yet, if `is_still` says
-    /// that it is certainly in the region that it was in before. Only what was looked up last is
-    /// asked for.
+    /// The object behind a shim at an address that this execution has not met yet, if `is_still`
+    /// confirms that the address is certainly in the same region as before. Only the entry that was
+    /// looked up last is checked.
     #[inline(always)]
     pub(crate) fn meet_again(
         &mut self,
@@ -206,8 +208,8 @@ impl Table {
         Some(object)
     }
 
-    /// Whether an earlier execution had an object at this address that was older than it. Only what
-    /// was looked up last is asked for.
+    /// Whether an earlier execution had an object at this address that was older than that
+    /// execution. Only the entry that was looked up last is checked.
     #[inline(always)]
     pub(crate) fn was_elsewhere(&self, address: usize) -> bool {
         let latest = self.entries.get(self.latest[place(address)] as usize);
@@ -237,7 +239,7 @@ impl Table {
         Ok(object)
     }
 
-    /// The object behind a shim whose entry is valid, or the next generation.
+    /// The object behind a shim with a valid entry, or the next generation.
     #[inline(never)]
     fn find_again(&mut self, machine: &mut Machine, target: &Target, number: u32) -> ObjectId {
         let entry = &mut self.entries[number as usize];
@@ -255,8 +257,8 @@ impl Table {
         entry.object
     }
 
-    /// Notes a shim that is older than the execution, unless it was made in it; gives what it
-    /// holds.
+    /// Notes a shim that is older than the execution, unless it was made in the execution. Returns
+    /// its value.
     #[inline(never)]
     fn note_older(&mut self, target: &Target) -> u64 {
         let Target {
@@ -266,8 +268,8 @@ impl Table {
         } = *target;
         let made = |range: &Range<usize>| range.contains(&address);
         if !self.made.iter().any(made) {
-            // Another exploration may have been in the middle of an execution until now, or
-            // somebody outside in that of an operation.
+            // Another exploration may have been within an execution until now, or a thread outside
+            // of all models within an operation.
             let just_now = self.turn.take(address);
             memory = self.turn.at_rest((address, kind), memory, just_now);
             self.older.note(address, kind, memory);
@@ -275,7 +277,8 @@ impl Table {
         memory
     }
 
-    /// Notes a shim that is older than the execution, which has not met it before it ended.
+    /// Notes a shim that is older than the execution, and that the execution meets only after its
+    /// end.
     pub(crate) fn meet_at_end(&mut self, target: &Target) {
         if !self.is_elsewhere(target.address) {
             self.note_older(target);
@@ -334,7 +337,7 @@ impl Table {
         (number, object)
     }
 
-    /// This execution has met the object of an entry.
+    /// Notes that this execution has met the object of an entry.
     #[inline]
     fn note_met(&mut self, number: u32, address: usize) {
         let line = line(address);
@@ -387,7 +390,7 @@ impl Table {
         self.inside = inside;
     }
 
-    /// The values that atomics older than the execution have now.
+    /// The present values of atomics that are older than the execution.
     pub(crate) fn values_elsewhere<'a>(
         &'a self,
         machine: &'a Machine,
@@ -399,8 +402,8 @@ impl Table {
         })
     }
 
-    /// The words that are now in other memory that is older than the execution, as in a cell or
-    /// behind a lock.
+    /// The present words of other memory that is older than the execution, as in a cell or behind a
+    /// lock.
     pub(crate) fn words_elsewhere(&self) -> impl Iterator<Item = usize> {
         self.older.words()
     }
@@ -408,13 +411,13 @@ impl Table {
     /// Forgets the objects in a block that was freed.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         let block = start..start + length;
-        // Not all that is put back is an object.
+        // Some of the memory that is put back is no object.
         self.older.forget(block.clone());
         let lines = self.lines;
         lines_of(&lines, &block, |line| self.forget_in(line, &block));
     }
 
-    /// Forgets the objects of this line that are in the block.
+    /// Forgets the objects in entries of this line that are in the block.
     fn forget_in(&mut self, line: usize, block: &Range<usize>) {
         let (mut before, mut at) = (NOWHERE, self.heads[line]);
         while let Some(&Met { number, next }) = self.met.get(at as usize) {
@@ -436,7 +439,7 @@ impl Table {
         }
     }
 
-    /// Whether some of the objects are on stacks.
+    /// Whether the execution has met objects on stacks.
     #[inline]
     pub(crate) fn has_some_on_stacks(&self) -> bool {
         self.on_stacks
@@ -447,13 +450,14 @@ impl Table {
         self.older.addresses().any(|known| known == address)
     }
 
-    /// Keeps the bytes of a shim, which are not [kept](Table::keeps).
+    /// Keeps the bytes of a shim that are not [kept](Table::keeps) yet.
     pub(crate) fn keep(&mut self, memory: Memory) {
         self.older.keep(memory);
     }
 
-    /// Keeps the bytes of plain memory that is older than the execution, if they can be put back:
-    /// what owns something can only be if it is still what the compiler put there.
+    /// Keeps the bytes of plain memory that is older than the execution, if the bytes can be put
+    /// back. The bytes of a value with a destructor can be put back only if they are still as the
+    /// compiler made them.
     pub(crate) fn keep_foreign(&mut self, memory: Memory) {
         let made = |range: &Range<usize>| range.contains(&memory.start.addr());
         if self.made.iter().any(made) || self.keeps(memory.start) {
@@ -465,7 +469,8 @@ impl Table {
         }
     }
 
-    /// Notes what is to be undone at `start` when the execution has ended.
+    /// Notes the undo function for the memory at `start`, to be called when the execution has
+    /// ended.
     pub(crate) fn undo_at_end(&mut self, start: *mut u8, size: usize, undo: Undo) {
         if self.older.undo_at_end(start, undo) {
             self.made.push(start.addr()..start.addr() + size);
@@ -477,10 +482,10 @@ impl Table {
         self.older.keeps(start)
     }
 
-    /// Forgets the objects of the execution, which has ended. What is older than it is still to be
-    /// put back.
+    /// Forgets the objects of the execution, which has ended. The memory that is older than the
+    /// execution is still to be put back.
     pub(crate) fn forget_all(&mut self) {
-        // Those of the objects in front of the table are among them.
+        // The objects in front of the table are among these.
         for Met { number, .. } in self.met.drain(..) {
             let address = self.entries[number as usize].address;
             self.front.forget(address);
@@ -520,7 +525,7 @@ mod tests {
             machine.reset(Location::caller());
             let mut known: Vec<(usize, ObjectId)> = Vec::new();
             for step in 0..400 {
-                // Some are near each other, others on lines with the same remainder.
+                // Some addresses are near each other, others on lines with the same remainder.
                 let address = FROM + below(40) * 8 + below(3) * LINE * LINES;
                 let length = [0, 8, 24, 200, 4000, 3 * LINE * LINES][below(6)];
                 if step % 4 != 0 {
@@ -589,7 +594,7 @@ mod tests {
             depth: 8,
         };
         (table.object::<()>(&mut machine, &target(other, 3), || Ok(region))).unwrap();
-        // What was not met has left no generation behind.
+        // The failed look-up has left no generation behind.
         assert_eq!(table.known(address), met.ok());
         table.forget_all();
         assert!(table.was_elsewhere(address) && !table.was_elsewhere(other));

@@ -1,13 +1,14 @@
-//! Who has used what belongs to a model without being one of its threads?
+//! Which threads outside of a model have used memory of the model?
 //!
-//! A test that spawns a thread by `std::thread` has one that nobody schedules. Its operations find
-//! no runtime on their OS thread, so they are done as std does them, and the model would be called
-//! complete without having seen one of them. So they are noted while a model runs anywhere in the
-//! process, and an execution that has ended asks for those that were on its own memory.
+//! A test that spawns a thread by `std::thread` has a thread that the model does not schedule. The
+//! operations of that thread find no runtime on their OS thread, so they are done as in std, and
+//! the exploration would be called complete without having seen them. So these uses are noted while
+//! a model runs anywhere in the process, and an execution that has ended checks for uses of its own
+//! memory.
 //!
-//! Other tests of the process may use shims on real threads, and rightly. What is theirs is told
-//! from the model's memory by a number that counts these uses: a block of the model was got before
-//! the use, or it was somebody else's then.
+//! Other tests of the process may use shims on real threads, and rightly. A number that counts
+//! these uses separates their memory from the model's: a block was the model's at the time of the
+//! use only if the model had got the block before.
 
 use crate::rt::event::Site;
 use crate::rt::event::verdict::{End, Outside, Wrong};
@@ -16,7 +17,7 @@ use super::context::{Inner, Runtime};
 use crate::rt::process::outside_use::{self, Use, noted};
 use crate::rt::statics;
 
-/// A thread that is in no model is about to use what is at this address.
+/// Notes that a thread outside of all models is about to use the object at this address.
 #[cold]
 pub(crate) fn note(address: usize, site: Site) {
     statics::wait_outside(address);
@@ -24,8 +25,9 @@ pub(crate) fn note(address: usize, site: Site) {
 }
 
 impl Runtime {
-    /// How an execution ends that would have ended like `end`, if an outsider has used memory of
-    /// it. The newest of its stacks was got after so many uses.
+    /// The end of an execution that would have ended like `end`, if a thread outside of the model
+    /// has used memory of the execution. `stacks_since` is the number of such uses before the
+    /// newest of its stacks was allocated.
     #[inline]
     pub(super) fn used_from_outside(&self, end: &End, stacks_since: u64) -> Option<End> {
         let since = self.heap.outsiders_at_start();
@@ -51,14 +53,16 @@ impl Runtime {
     }
 }
 
-/// Whether an execution may have come to this end only because of what an outsider has done.
-/// Another failure has its own report, and one that is given up is found again elsewhere.
+/// Whether a use by a thread outside of the model may be the only reason for this end of an
+/// execution. Another failure has its own report, and an abandoned execution is found again
+/// elsewhere.
 fn means_nothing(end: &End) -> bool {
     match end {
         End::Complete | End::Deadlock(_) | End::Livelock { .. } | End::NotDeterministic(_) => true,
-        // The heap does not hear of a block that an outsider frees. The system may hand out its
-        // memory as another block that a thread of the model gets from the outsider and frees
-        // rightly, which then looks like a wrong free of the block before.
+        // The heap does not see a free by a thread outside of the model. The system may hand out
+        // the memory of that block again, as a block that a thread of the model gets from the
+        // outside thread and frees rightly. That free then looks like a wrong free of the earlier
+        // block.
         End::BadMemory(bad) => matches!(
             bad.wrong,
             Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. }

@@ -1,15 +1,17 @@
-//! What if code comes to no end, or to an abort, that runs although its execution is over?
+//! What happens if code that still runs after the end of its execution does not terminate, or
+//! aborts?
 //!
-//! Destructors run there that no execution of the program leads to: the tool unwinds a thread where
-//! it is stuck. One that drains a queue may find it full for ever, because what it does is no event
-//! any more. One that panics is a panic within an unwinding, for which std ends the process. In
-//! both cases the stack is given up where it is: nothing on it is dropped any more, but what was
-//! found is told in full, and other executions go on.
+//! The runtime unwinds a thread where it is stuck, and then destructors run in states that no
+//! execution of the program reaches. A destructor that drains a queue may find it full for ever,
+//! because its operations are no events any more. A destructor that panics is a panic within an
+//! unwinding, for which std ends the process. In both cases the stack is abandoned where it is: no
+//! value on it is dropped any more, but the failure is reported in full, and other executions
+//! continue.
 //!
-//! A panic hook cannot be left, because std holds a lock around it. So std is let go on to `abort`,
-//! which raises a signal on the same stack, and from the handler of that a stack can be left for
-//! good (POSIX says so of `abort`). A line that std has printed then says `aborting`, which does
-//! not come to pass.
+//! The stack cannot be left from a panic hook, because std holds a lock around the hook. So std
+//! continues to `abort`, which raises a signal on the same stack, and a stack can be left for good
+//! from the handler of that signal (POSIX says so of `abort`). A line that std has printed then
+//! says `aborting`, although the process does not abort.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,24 +22,25 @@ use crate::rt::coroutine::suspend;
 use crate::rt::event::verdict::End;
 use crate::rt::exec::process_exit;
 
-/// Which part of the events that an execution may have a destructor may ask for that is no part of
-/// one. Each execution that is tried to show a failure unwinds like the one that failed, and these
-/// are some hundreds.
+/// The divisor of an execution's limit of events that gives the most operations of a destructor
+/// after the end of the execution. Each execution that is tried in order to report a failure
+/// unwinds like the one that failed, and there are some hundreds of these.
 const SHARE: usize = 10;
 
-/// How many operations destructors may ask for.
+/// The number of operations that destructors may ask for.
 fn most_of(inner: &Inner) -> usize {
     inner.driver.events_limit() / SHARE
 }
 
 impl Runtime {
-    /// Another operation was asked for in an execution that is torn down. Those of one thread, or
-    /// of what is dropped behind all threads, are at most a share of the events that an execution
-    /// may have; a thread that asks for more never comes back from here.
+    /// Counts an operation that was asked for in an execution that is torn down. The operations of
+    /// one thread, or of the values that are dropped behind all threads, are at most a share of the
+    /// events that an execution may have. A thread that asks for more never returns from here.
     ///
     /// # Panics
     ///
-    /// If there are more and no thread of the model runs, but what is put back behind it.
+    /// If there are more operations and no thread of the model runs, but a destructor of memory
+    /// that is put back behind the execution.
     #[cold]
     pub(super) fn count_in_vain(&self) {
         let count = self.in_vain.get() + 1;
@@ -49,7 +52,7 @@ impl Runtime {
             return;
         }
         if self.aside.get() {
-            // There is no value to be had.
+            // The operation has no value to return.
             self.in_vain.set(0);
             std::panic::resume_unwind(Box::new(Stop));
         }
@@ -57,8 +60,8 @@ impl Runtime {
             "more than {most} operations (max_branches / {SHARE}: DPOR_MAX_BRANCHES) after the end of its execution"
         );
         if !self.running.get() {
-            // Within an unwinding of this OS thread that would end the process, and then the
-            // watchdog tells.
+            // A panic within an unwinding of this OS thread would end the process. The watchdog
+            // reports this destructor instead.
             if !std::thread::panicking() {
                 self.in_vain.set(0);
                 panic!(
@@ -74,15 +77,15 @@ impl Runtime {
             ));
         }
         loop {
-            // It is never resumed.
+            // The coroutine is never resumed.
             self.left.set(true);
             suspend();
         }
     }
 
-    /// Something is about to be done behind the panic that fails the test. Of the thread that
-    /// unwinds from it not only the events are bounded, but also what is none, such as accesses to
-    /// plain memory. False if there were too many; then the execution has ended.
+    /// Counts an action behind the panic that fails the test. The thread that unwinds from that
+    /// panic is bounded not only in its events, but also in actions that are no events, such as
+    /// accesses to plain memory. False if there were too many; then the execution has ended.
     #[cold]
     pub(super) fn bear_with_failing(&self) -> bool {
         let me = self.current.get();
@@ -104,15 +107,15 @@ impl Runtime {
         false
     }
 
-    /// Whether the stack that runs may be given up instead of an end of the process: its execution
-    /// is over, or goes on only to be over.
+    /// Whether the stack that runs may be abandoned instead of ending the process: its execution is
+    /// over, or continues only to its end.
     fn may_be_left(&self) -> bool {
         let is_over = self.stopping.get() || self.unexplored.get();
         is_over && self.running.get() && !self.aside.get() && self.inner.try_borrow_mut().is_ok()
     }
 
-    /// A panic has begun that will end the process. True if its stack will be given up instead,
-    /// which is told once.
+    /// Decides what follows a panic that has begun and would end the process. True if its stack is
+    /// abandoned instead, which is reported once.
     pub(super) fn will_be_left(&self) -> bool {
         if !self.may_be_left() || !process_exit::sees_aborts() {
             return false;
@@ -131,7 +134,7 @@ impl Runtime {
         true
     }
 
-    /// Says once why a stack is given up.
+    /// Reports once why a stack is abandoned.
     fn tell_of_left(&self, does: &str) {
         static TOLD: AtomicBool = AtomicBool::new(false);
         if TOLD.swap(true, Relaxed) {
@@ -148,7 +151,7 @@ impl Runtime {
         ));
     }
 
-    /// Says something of the thread that runs, past what a test harness keeps to itself.
+    /// Reports a fact about the thread that runs, past the output capture of a test harness.
     fn say_of_this_thread(&self, what: &str) {
         let recorded = self.heap.record(false);
         let name = match self.inner.try_borrow() {
@@ -160,20 +163,20 @@ impl Runtime {
     }
 }
 
-/// The program aborts, for this reason. Gives the stack up that this is called on, if its execution
-/// is over; returns otherwise.
+/// The program aborts for the reason `fatal`. Abandons the stack of the caller, if its execution is
+/// over; returns otherwise.
 ///
 /// # Safety
 ///
-/// Only in the handler of a signal that `abort` has raised on this OS thread, on the stack that
-/// called it.
+/// Only the handler of a signal that `abort` has raised on this OS thread may call this function,
+/// on the stack that called `abort`.
 #[cfg(unix)]
 pub(super) unsafe fn leave(signal: libc::c_int, fatal: Fatal) {
     let leaves = with_any(|runtime| {
         if !runtime.may_be_left() {
             return false;
         }
-        // What is allocated from now on is not the program's.
+        // Allocations from now on are not the program's.
         runtime.heap.record(false);
         if fatal == Fatal::Abort {
             runtime.tell_of_left("aborts");
@@ -181,8 +184,8 @@ pub(super) unsafe fn leave(signal: libc::c_int, fatal: Fatal) {
         true
     });
     if leaves == Some(true) {
-        // SAFETY: the code of the program has called `abort` here, which holds no lock meanwhile;
-        // the runtime is not borrowed.
+        // SAFETY: the code of the program has called `abort` on this stack, which holds no lock
+        // meanwhile; the runtime is not borrowed.
         unsafe { crate::rt::coroutine::leave(signal, None) };
     }
 }

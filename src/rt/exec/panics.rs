@@ -1,9 +1,9 @@
-//! Who panicked, where, and what must not be printed twice?
+//! Which thread panicked, where, and which messages must not be printed twice?
 //!
-//! A panic hook ([`hook`](crate::rt::process::panic_hook)) asks whether this OS thread is running
-//! the code of a modelled thread; then it keeps the message for the report and prints nothing,
-//! unless the panic ends the process ([`Fatal`]): then there will be no report, and what there is
-//! to tell is told at once. Any other panic goes to the hook that was there before.
+//! A panic hook ([`hook`](crate::rt::process::panic_hook)) asks whether this OS thread runs the
+//! code of a modelled thread. If so, the hook keeps the message for the report and prints nothing,
+//! unless the panic ends the process ([`Fatal`]): then there will be no report, and everything that
+//! is known is printed at once. Any other panic goes to the hook that was installed before.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
@@ -24,15 +24,16 @@ use crate::rt::process::panic_hook::Listener;
 use crate::rt::process::raised::{Raised, Second, words};
 use crate::rt::statics::image::Image;
 
-/// What the panic hook of the process has from here.
+/// The functions that the panic hook of the process calls.
 pub(crate) const LISTENER: Listener = Listener {
     prepare: run::prepare,
     begun,
 };
 
-/// A panic has begun on this OS thread. Answers whether that is no one else's business.
+/// Handles a panic that has begun on this OS thread. True if no other hook is to see the panic.
 fn begun(info: &PanicHookInfo<'_>) -> bool {
-    // `generator` panics where the system has no memory for a stack, which is told otherwise.
+    // `generator` panics where the system has no memory for a stack. The run loop reports that
+    // case.
     asks_for_a_stack()
         || keep(
             |thread, after| told(info, thread, after),
@@ -40,7 +41,7 @@ fn begun(info: &PanicHookInfo<'_>) -> bool {
         )
 }
 
-/// What is told of a panic of this thread, or of none that is known, after so many events.
+/// Describes a panic of this thread, or of no known thread, after so many events.
 fn told(info: &PanicHookInfo<'_>, thread: ThreadId, after: usize) -> Panic {
     let text = words(info.payload());
     let location = info
@@ -54,9 +55,10 @@ fn told(info: &PanicHookInfo<'_>, thread: ThreadId, after: usize) -> Panic {
     }
 }
 
-/// A panic has begun. If that is in the code of a modelled thread, keeps what is said of it, by
-/// which thread it is and after how many events, and answers true. If it ends the process, tells
-/// what there is to tell and answers false, so that it is printed as well.
+/// Handles a panic that has begun. If the panic is in the code of a modelled thread, keeps its
+/// message with its thread and the number of events before it, and returns true. If the panic ends
+/// the process, prints everything that is known and returns false, so that the message is printed
+/// as well.
 fn keep(
     panic: impl FnOnce(ThreadId, usize) -> Panic,
     can_unwind: impl FnOnce() -> Option<bool>,
@@ -84,9 +86,9 @@ fn keep(
     kept == Some(true)
 }
 
-/// Whether a panic unwinds, as far as that is known. The method that tells is not stable, but what
-/// is printed for debugging has it, and has nothing else that a program could write these words
-/// into.
+/// Whether a panic unwinds, as far as that is known. The method that returns this is not stable,
+/// but the debug output contains it, and contains no other text that a program could put these
+/// words into.
 fn can_unwind(info: &PanicHookInfo<'_>) -> Option<bool> {
     let text = format!("{info:?}");
     let says = |said| text.contains(said);
@@ -106,19 +108,20 @@ fn can_unwind(info: &PanicHookInfo<'_>) -> Option<bool> {
 pub(super) enum Fatal {
     /// A destructor has panicked while its thread unwound already.
     Cleanup,
-    /// Another panic has come to a function that cannot unwind.
+    /// A panic has reached a function that cannot unwind.
     Function,
-    /// It cannot unwind: a check has failed whose caller is not made for that.
+    /// The panic cannot unwind: a check has failed in a function with a caller that is not built
+    /// for unwinding.
     Itself,
-    /// The program ends it, without a panic ([`ends`](super::process_exit)).
+    /// The program ends the process, without a panic ([`process_exit`](super::process_exit)).
     Exit,
     Abort,
     Instruction,
-    /// The allocator behind the tracking one does, which was asked for this.
+    /// The allocator behind the tracking one ends the process, on this request.
     Allocator(Asked),
 }
 
-/// How std says which of them it is.
+/// The messages by which std names these reasons.
 const FATAL: [(&str, Fatal); 9] = [
     ("panic in a destructor during cleanup", Fatal::Cleanup),
     ("panic in a function that cannot unwind", Fatal::Function),
@@ -135,14 +138,14 @@ const FATAL: [(&str, Fatal); 9] = [
 ];
 
 impl Fatal {
-    /// Whether it is no panic.
+    /// Whether the reason is no panic.
     fn is_silent(self) -> bool {
         use Fatal::{Abort, Allocator, Exit, Instruction};
         matches!(self, Exit | Abort | Instruction | Allocator(_))
     }
 
-    /// What ends the process. Where every panic aborts, one that could unwind looks like a call of
-    /// the program's.
+    /// The cause of the end of the process, in words. Where every panic aborts, a panic that could
+    /// unwind looks like a call of `abort` by the program.
     fn what(self, every_panic_aborts: bool) -> &'static str {
         match self {
             Fatal::Cleanup => "a destructor has panicked while its thread unwound, which",
@@ -163,8 +166,8 @@ impl Fatal {
         }
     }
 
-    /// Why a panic with this message ends the process; `None` if it does not. Where nobody knows
-    /// whether it unwinds, the message decides.
+    /// The reason for which a panic with this message ends the process; `None` if it does not.
+    /// Where it is not known whether the panic unwinds, the message decides.
     fn of(message: &str, can_unwind: Option<bool>) -> Option<Fatal> {
         let said = FATAL.iter().find(|(said, _)| message.starts_with(said));
         let said = said.map(|(_, fatal)| *fatal);
@@ -177,11 +180,11 @@ impl Fatal {
 }
 
 impl Runtime {
-    /// The execution has ended, and so has what it knew of panics.
+    /// Forgets the panics of the execution, which has ended.
     #[inline]
     pub(super) fn forget_panics(&self) {
         self.failed.set(None);
-        // One that no hook is called for is known here only.
+        // A panic without a hook call is known only to `unwinding`.
         if !self.unwinding.is_calm() {
             self.unwinding.reset();
         }
@@ -199,8 +202,8 @@ impl Runtime {
         self.second.set(None);
     }
 
-    /// The last panic has been caught, and those that were there when it began are over, too: none
-    /// of them is the end of the execution.
+    /// The last panic has been caught, and the panics that were active when it began are over, too:
+    /// none of them is the end of the execution.
     #[cold]
     pub(super) fn caught(&self) {
         self.pulse.forget();
@@ -209,7 +212,7 @@ impl Runtime {
         }
     }
 
-    /// The thread that runs panics.
+    /// Notes a panic of the thread that runs.
     fn begin_panic(&self, message: Panic) {
         let me = self.current.get();
         self.begin_to_unwind();
@@ -220,7 +223,7 @@ impl Runtime {
         }
         let fails = !self.catches_panics || me == ThreadId::MAIN;
         match self.failing.get() {
-            // It fails because of the first one, unless the test catches that.
+            // The execution fails because of the first panic, unless the test catches that one.
             Some((first, _)) if first != me => self.note_second(message, fails),
             _ => {
                 let stack = match fails {
@@ -246,7 +249,7 @@ impl Runtime {
         }
     }
 
-    /// A thread panics while another one unwinds.
+    /// Notes a panic of a thread while another one unwinds.
     #[cold]
     fn note_second(&self, panic: Panic, fails: bool) {
         let Ok(inner) = self.inner.try_borrow() else {
@@ -274,10 +277,10 @@ impl Runtime {
         })));
     }
 
-    /// On which stack a panic begins, where the environment asks for that as it does of std
+    /// The stack on which a panic begins, if the environment asks for it as it does for std
     /// (`RUST_BACKTRACE`).
     fn note_where(&self) -> Option<Box<Backtrace>> {
-        // What this allocates is not the program's.
+        // Allocations here are not the program's.
         let recorded = self.heap.record(false);
         let stack = Backtrace::capture();
         let is_asked_for = stack.status() == BacktraceStatus::Captured;
@@ -286,7 +289,7 @@ impl Runtime {
         stack
     }
 
-    /// Where something is that the allocator has not handed out, or has.
+    /// Describes the place of an address that may lie outside of all blocks of the allocator.
     fn place_of(&self, address: usize, inner: &Inner, who: impl Fn(ThreadId) -> String) -> String {
         match self.locate_own(&inner.stacks, address) {
             Some(Region::Stack { thread, .. }) => format!("on the stack of {}", who(thread)),
@@ -295,8 +298,8 @@ impl Runtime {
         }
     }
 
-    /// Tells what there is to tell before the process ends, for this reason. A panic that ends it
-    /// does so by `abort`, so only the first reason counts.
+    /// Prints everything that is known before the process ends, for the reason `fatal`. A panic
+    /// that ends the process does so by `abort`, so only the first reason counts.
     pub(super) fn last_words(&self, fatal: Fatal) {
         static TOLD: AtomicBool = AtomicBool::new(false);
         if TOLD.swap(true, Relaxed) {
@@ -367,19 +370,19 @@ impl Runtime {
         }
         drop(inner);
         let text = format!("dpor: {what} ends the process. {}", found(&text));
-        // Not `eprint`: what a test prints like that is kept until the test has ended.
+        // Not `eprint`: a test harness captures its output until the test has ended.
         let say = |text: &str| std::io::stderr().write_all(text.as_bytes());
         let _ = say(&text);
-        // Only then, and on the stack that is left: should there be no room for it, the rest has
-        // been said.
+        // The report comes last, on the rest of the stack: if there is no room for it, the other
+        // lines have been printed.
         let report = self.report_unshown().or_else(|| self.pulse.report());
         if let Some(report) = report {
             let _ = say(&format!("\n{report}\n\n"));
         }
     }
 
-    /// Whether the last panic of this thread has no place in the program, as where std checks what
-    /// an unsafe function asks of its caller.
+    /// Whether the place of the last panic of this thread lies outside of the program's source, as
+    /// where std checks the contract of an unsafe function.
     fn panics_elsewhere(&self, thread: ThreadId) -> bool {
         let panics = self.panics.borrow();
         let last = panics.iter().rev().find(|panic| panic.thread == thread);
@@ -388,7 +391,7 @@ impl Runtime {
     }
 }
 
-/// What was found, with what it is; where nothing could be looked at, why that may be.
+/// The printed findings with an introduction; where nothing could be read, the possible reason.
 fn found(text: &str) -> String {
     match text.is_empty() {
         false => format!("What was found is not lost:\n{text}"),
@@ -399,8 +402,8 @@ fn found(text: &str) -> String {
     }
 }
 
-/// When a thread did something that is no event: behind what, as far as is known. Where in the
-/// program it was, nothing tells but the stack.
+/// The last events before an action of a thread that is no event, as far as they are known. Only
+/// the stack shows the place of the action in the program.
 fn last_seen(events: &[Event], thread: ThreadId) -> String {
     let told = |at: usize| {
         let site = events[at].site;
@@ -471,9 +474,9 @@ mod tests {
 }
 
 impl Runtime {
-    /// The execution has failed, or will have if nothing catches the panic, after so many events.
-    /// What comes before the failure is shown is code of the program's, which may never come back:
-    /// then the watchdog tells of it.
+    /// Notes that the execution has failed, or will have failed if the panic is not caught, after
+    /// so many events. Code of the program runs before the failure is shown, and may never return:
+    /// then the watchdog reports the failure.
     #[cold]
     pub(super) fn make_known(
         &self,
@@ -485,7 +488,7 @@ impl Runtime {
         let Ok(inner) = self.inner.try_borrow() else {
             return;
         };
-        // What this allocates is not the program's.
+        // Allocations here are not the program's.
         let recorded = self.heap.record(false);
         let (trace, machine) = inner.driver.as_it_was(events);
         self.pulse.know(Box::new(Known {
@@ -503,8 +506,9 @@ impl Runtime {
         self.heap.record(recorded);
     }
 
-    /// The report of the failure whose execution is being unwound, of which nothing is explored any
-    /// more. None if it is not, or if something is in use that the report would be made of.
+    /// The report of the failure of an execution that is being unwound and is not explored any
+    /// more. None if no failed execution is being unwound, or if data that the report needs is
+    /// borrowed.
     pub(super) fn report_unshown(&self) -> Option<String> {
         let mut inner = self.inner.try_borrow_mut().ok()?;
         let AtEnd {
@@ -515,8 +519,8 @@ impl Runtime {
         } = *self.at_end.try_borrow_mut().ok()?.take()?;
         let (_, _, events) = self.failed.get()?;
         let Inner { driver, names, .. } = &mut *inner;
-        // While the other threads run out there are more, and behind a panic there may be. They are
-        // not the failure.
+        // While the other threads run out, there are more events, and there may be more behind a
+        // panic. These events are not part of the failure.
         let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
         driver.hide_suffix(events);

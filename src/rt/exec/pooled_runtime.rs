@@ -1,8 +1,8 @@
-//! What does a runtime leave to that of the next exploration?
+//! What does a runtime pass on to the next exploration?
 //!
-//! All of its memory, and nothing else. It has some 6 KB in itself, which would be copied in and
-//! out if each exploration made its own. So a driver sits in its runtime from the beginning, before
-//! anything runs, and still when all has been explored.
+//! Its memory, and no state. The runtime itself has some 6 KB, which would be copied in and out if
+//! each exploration made its own. So a driver lies in its runtime from the beginning, before any
+//! execution runs, until all executions have been explored.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -43,8 +43,8 @@ impl PooledDriver {
         pooled
     }
 
-    /// The runtime of an exploration that begins, which has nothing of an earlier one but the
-    /// driver.
+    /// Prepares the runtime for an exploration that begins. The runtime has no state of an earlier
+    /// exploration but the driver.
     pub(super) fn begin(&mut self, settings: &Settings) -> &Runtime {
         let runtime = &mut **self.0;
         let inner = runtime.inner.get_mut();
@@ -71,12 +71,12 @@ impl PooledDriver {
         runtime
     }
 
-    /// The runtime of an exploration that has ended, with all that it knows.
+    /// The runtime of an exploration that has ended, with its whole state.
     pub(super) fn runtime(&mut self) -> &mut Runtime {
         &mut self.0
     }
 
-    /// The exploration has ended, and the driver is left.
+    /// Ends the exploration; the driver stays.
     pub(super) fn end(&mut self) {
         self.0.leave();
     }
@@ -88,8 +88,8 @@ impl Deref for PooledDriver {
     #[inline]
     fn deref(&self) -> &Driver {
         let inner = self.0.inner.as_ptr();
-        // SAFETY: whoever could change what is in the cell has the runtime from `begin`, which
-        // borrows this exclusively.
+        // SAFETY: only code with the runtime from `begin` can change the cell, and `begin` borrows
+        // `self` exclusively, so no change overlaps with this borrow.
         unsafe { &(*inner).driver }
     }
 }
@@ -148,7 +148,7 @@ impl Default for Runtime {
             aside: Cell::new(false),
             catches_panics: false,
             within_panic: false,
-            // Neither this nor what has it goes to another one.
+            // Neither this value nor its owner is passed to another OS thread.
             os_thread: std::thread::current(),
             failed_at: RefCell::default(),
             explores: false,
@@ -162,10 +162,10 @@ impl Default for Runtime {
 }
 
 impl Runtime {
-    /// Says on standard error if a step does not come back within this time.
+    /// Has the watchdog report on standard error if a step does not return within this time.
     #[inline]
     fn be_watched(&mut self, patience: Option<Duration>) {
-        // Mostly the one before was to be watched like this.
+        // Mostly the exploration before had the same setting.
         match (&self.watchdog, patience) {
             (None, None) => {}
             (Some(watchdog), Some(patience)) if watchdog.waits_for(patience) => {}
@@ -175,16 +175,16 @@ impl Runtime {
 
     #[cold]
     fn watch(&self, patience: Duration) -> Watchdog {
-        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this
-        // one may not.
+        // Not `eprintln`: a test harness captures its output until the test has ended, and this
+        // test may not end.
         let say = |text: String| {
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         };
         Watchdog::watch(self.pulse.clone(), patience, say)
     }
 
-    /// Forgets all of the exploration but the driver. The functions here list all that a runtime
-    /// has, so that nothing is forgotten to be forgotten.
+    /// Forgets the state of the exploration but the driver. The patterns here list all fields of a
+    /// runtime, so that the compiler finds a field that is not reset.
     fn leave(&mut self) {
         let Runtime {
             locals,
@@ -281,7 +281,7 @@ impl Empty for Runtime {
         self.inner.get_mut().driver.empty();
     }
 
-    /// What a panic has left in the middle of an exploration is of no use to another one.
+    /// A runtime that a panic has left in the middle of an exploration is of no use to another one.
     #[inline]
     fn has_room(&self) -> bool {
         !self.explores

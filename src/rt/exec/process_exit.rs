@@ -1,20 +1,20 @@
-//! What is told where the program ends the process in the middle of an execution?
+//! What is reported if the program ends the process in the middle of an execution?
 //!
-//! By `exit`, or by `abort` as where a count of references overflows. No report comes any more, and
-//! under a test harness not even the name of the test. So the schedule is told at once, as where a
-//! panic ends the process ([`panics`](crate::rt::exec::panics)). An illegal instruction is how the
-//! compiler aborts.
+//! The program may end the process by `exit`, or by `abort`, for example where a reference count
+//! overflows. Then no report follows, and under a test harness not even the name of the test. So
+//! the schedule is printed at once, as where a panic ends the process
+//! ([`panics`](crate::rt::exec::panics)). The compiler aborts by an illegal instruction.
 //!
-//! The allocator aborts, too, or comes to a fault, where it is handed a pointer that it has never
-//! handed out, or finds its lists overwritten.
+//! The allocator aborts, too, or faults, if it is handed a pointer that it has never handed out, or
+//! finds its lists overwritten.
 //!
-//! Nothing is prevented: the process ends as it would have, with what else the program has asked
-//! for at its end.
+//! The runtime prevents no such end: the process ends as it would have, with the other actions that
+//! the program has registered for its end.
 
 #[cfg(unix)]
 pub(crate) use unix::{install, sees_aborts, tell_of_allocator};
 
-/// Nothing tells of the end of a process there.
+/// On other systems the end of a process is not reported.
 #[cfg(not(unix))]
 pub(crate) fn install() {}
 
@@ -40,12 +40,12 @@ mod unix {
 
     const SIGNALS: [(c_int, Fatal); 2] = [(SIGABRT, Fatal::Abort), (SIGILL, Fatal::Instruction)];
 
-    /// What was done at each of the [`SIGNALS`] before.
+    /// The actions for each of the [`SIGNALS`] before ours were installed.
     static BEFORE: [OnceLock<sigaction>; 2] = [OnceLock::new(), OnceLock::new()];
 
-    /// To be called once.
+    /// Installs the handlers. To be called once.
     pub(crate) fn install() {
-        // SAFETY: the function may be called at the end of the process, whatever thread ends it.
+        // SAFETY: the function may be called at the end of the process on any thread that ends it.
         unsafe { libc::atexit(exits) };
         for ((signal, _), before) in SIGNALS.into_iter().zip(&BEFORE) {
             // SAFETY: all zeroes are a value of this type, and the handler has the signature of one
@@ -61,12 +61,12 @@ mod unix {
         }
     }
 
-    /// Whether an abort comes to the handler here, and the rest of the process is such that it can
-    /// be left: elsewhere the system holds back other signals meanwhile.
+    /// Whether the handler receives an abort here, and may leave the stack: on systems other than
+    /// Linux the system blocks other signals meanwhile.
     pub(crate) fn sees_aborts() -> bool {
         let mut found = MaybeUninit::<sigaction>::zeroed();
-        // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a value of
-        // it.
+        // SAFETY: the pointer is to a variable of this type, which the call writes; all zeroes are
+        // a value of the type.
         let found = unsafe {
             sigaction(SIGABRT, ptr::null(), found.as_mut_ptr());
             found.assume_init()
@@ -80,14 +80,16 @@ mod unix {
 
     extern "C" fn handle(signal: c_int) {
         let known = SIGNALS.iter().position(|&(known, _)| known == signal);
-        // The stack for signals, where an overflow is told, is too small for this.
+        // The alternative signal stack, on which an overflow is reported, is too small for a
+        // report.
         if let Some(known) = known
             && !is_on_small_stack()
         {
             match heap::asked() {
                 None => {
                     if signal == SIGABRT {
-                        // SAFETY: this is the handler, and not on the stack for signals.
+                        // SAFETY: this is the handler, and it does not run on the alternative
+                        // signal stack.
                         unsafe { over::leave(signal, SIGNALS[known].1) };
                     }
                     tell(SIGNALS[known].1);
@@ -96,8 +98,8 @@ mod unix {
             }
         }
         let before = known.and_then(|known| BEFORE[known].get());
-        // SAFETY: it is done what was done before: the signal is held back until this handler
-        // returns, and comes again then.
+        // SAFETY: the calls restore the earlier action. The signal is blocked until this handler
+        // returns, and is delivered again then.
         unsafe {
             match before {
                 Some(before) => sigaction(signal, before, ptr::null_mut()),
@@ -107,21 +109,22 @@ mod unix {
         }
     }
 
-    /// Tells of the execution in which this OS thread is, if the code of one of its threads runs
-    /// and has asked the allocator behind the tracking one for what has made it fail.
+    /// Reports the execution on this OS thread, if the code of one of its threads runs and has made
+    /// the request on which the allocator behind the tracking one has failed.
     pub(crate) fn tell_of_allocator(asked: Asked) {
-        // Elsewhere it may be in order: a program may see to faults itself, and go on.
+        // Outside of a model the fault may be intended: a program may handle faults itself, and
+        // continue.
         let runs = with_any(|runtime| runtime.running.get()) == Some(true);
         if runs && heap::fail() {
             tell(Fatal::Allocator(asked));
         }
     }
 
-    /// Whether this handler runs on the stack that a thread has for signals, because another
+    /// Whether this handler runs on the alternative signal stack of the thread, because another
     /// handler there has aborted.
     fn is_on_small_stack() -> bool {
         let mut stack = MaybeUninit::<stack_t>::zeroed();
-        // SAFETY: it only writes down what there is; all zeroes are a value of this type.
+        // SAFETY: the call only writes the present setting; all zeroes are a value of this type.
         let stack = unsafe {
             libc::sigaltstack(ptr::null(), stack.as_mut_ptr());
             stack.assume_init()
@@ -129,13 +132,13 @@ mod unix {
         stack.ss_flags & SS_ONSTACK != 0
     }
 
-    /// Tells of the execution in which this OS thread is, if the code of one of its threads runs.
+    /// Reports the execution on this OS thread, if the code of one of its threads runs.
     fn tell(fatal: Fatal) {
-        // Nothing is to be raised into a function of the system's.
+        // No panic may unwind into a function of the system.
         let _ = catch_unwind(|| {
             with_any(|runtime| {
                 if runtime.running.get() {
-                    // What is allocated from now on is not the program's.
+                    // Allocations from now on are not the program's.
                     runtime.heap.record(false);
                     runtime.last_words(fatal);
                 }

@@ -1,12 +1,12 @@
-//! What has an execution come to, as the test says it?
+//! Which outcome of an execution does the test record?
 
 use std::collections::BTreeSet;
 
-/// What an execution has come to.
+/// The recorded outcome of an execution.
 #[derive(Debug, Default)]
 pub(crate) struct RecordedOutcome {
-    /// In words.
+    /// Outcomes in words.
     pub(crate) said: BTreeSet<String>,
-    /// The number of the value that its closure has returned, where these are numbered.
+    /// The number of the value that the closure has returned, where these values are numbered.
     pub(crate) returned: Option<usize>,
 }

@@ -1,8 +1,8 @@
-//! What of an execution must no other one see?
+//! Which effects of an execution must no other execution see?
 //!
-//! What it does to memory that is older than it, as statics are: when it has ended, that holds
-//! again what it held before. This is so, too, of what destructors do while the execution is torn
-//! down, when their operations are no events any more.
+//! The effects on memory that is older than the execution, such as statics: when the execution has
+//! ended, this memory gets back its earlier contents. The same holds for the effects of destructors
+//! while the execution is torn down, when their operations are no events any more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -13,11 +13,13 @@ use crate::rt::process::watchdog::Phase;
 use crate::rt::statics;
 use crate::rt::statics::external_state::Older;
 
-/// How often what is put back may drop something that uses what was put back before.
+/// The most rounds in which a value that is put back may drop a value that uses memory that was put
+/// back before.
 const ROUNDS: usize = 100;
 
-/// [`with`] for what has to be put back when the execution has ended: also while it is torn down,
-/// because what destructors do then is to be seen by no other execution.
+/// [`with`] for memory that has to be put back when the execution has ended. It also works while
+/// the execution is torn down, because no other execution may see the effects of destructors that
+/// run then.
 #[cold]
 #[inline(never)]
 pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option<R> {
@@ -37,11 +39,11 @@ pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option
 ///
 /// # Panics
 ///
-/// If the shim's data may own something: its bytes cannot simply be put back.
+/// If the shim's data may own a resource: its bytes cannot simply be put back.
 #[inline]
 #[track_caller]
 pub(crate) fn keep_pristine(object: usize, memory: Memory) {
-    // Mostly an execution meets nothing that is older.
+    // Mostly an execution uses no memory that is older than itself.
     let all_is_new = |runtime: &Runtime| {
         let inner = runtime.inner.try_borrow();
         inner.is_ok_and(|inner| inner.table.older.addresses().len() == 0)
@@ -51,7 +53,7 @@ pub(crate) fn keep_pristine(object: usize, memory: Memory) {
     }
 }
 
-/// [`keep_pristine`] where there is something that is older than the execution.
+/// [`keep_pristine`] where there is memory that is older than the execution.
 #[track_caller]
 fn keep_older(object: usize, memory: Memory) {
     let refused = with_older(|runtime, inner| {
@@ -62,7 +64,7 @@ fn keep_older(object: usize, memory: Memory) {
         if !owns {
             inner.table.keep(memory);
         }
-        // Nobody is told of what destructors do in the end.
+        // Destructors at the end of an execution are not reported.
         owns && !runtime.stopping.get()
     });
     assert!(
@@ -76,7 +78,7 @@ fn keep_older(object: usize, memory: Memory) {
 
 /// Calls `undo` with `start` when the execution has ended, if `object` is older than it.
 pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
-    // Where no model runs there is nothing to be undone.
+    // Where no model runs, no memory is put back.
     with_older(|_, inner| {
         if inner.table.is_elsewhere(object) {
             inner.table.undo_at_end(start, size, undo);
@@ -84,13 +86,13 @@ pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsa
     });
 }
 
-/// Memory that is older than the execution gets back what it held before. What was in it may be
-/// dropped.
+/// Puts back the earlier contents of memory that is older than the execution. The present contents
+/// may be dropped.
 #[inline(always)]
 pub(super) fn put_back_statics(runtime: &Runtime) {
     let mut inner = runtime.inner.borrow_mut();
     if !inner.table.older.is_empty() {
-        // Nobody has heard of what was freed while the stacks were unwound.
+        // Frees during the unwinding of the stacks have not been handled yet.
         let table = &mut inner.table;
         runtime
             .heap
@@ -104,7 +106,7 @@ pub(super) fn put_back_statics(runtime: &Runtime) {
     }
 }
 
-/// [`put_back_statics`] where there are some.
+/// [`put_back_statics`] where there is such memory.
 #[inline(never)]
 fn put_back_older(runtime: &Runtime, mut older: Older) {
     runtime.stopping.set(true);
@@ -127,18 +129,18 @@ fn put_back_older(runtime: &Runtime, mut older: Older) {
             runtime.heap.drain_freed(|start, length| {
                 older.forget(start..start + length);
             });
-            // A destructor may have changed what is not put back yet, and was changed by the
-            // execution, too.
+            // A destructor may have changed memory that is not put back yet, and that the execution
+            // has changed, too.
             let met = &mut runtime.inner.borrow_mut().table.older;
             if !met.is_empty() {
                 met.leave_to(&older, in_progress);
             }
         }
-        // What is dropped here uses the variables of the thread that ran last.
+        // The destructors here use the thread-local variables of the thread that ran last.
         catch_unwind(drop_locals).unwrap_or_else(|payload| {
             caught(payload);
         });
-        // What was dropped may have met more, and that in turn.
+        // The destructors may have used more memory, and dropping that may use more again.
         let more = &mut runtime.inner.borrow_mut().table.older;
         std::mem::swap(more, &mut older);
         if older.is_empty() {

@@ -1,7 +1,8 @@
 //! How does one closure run through all executions?
 //!
-//! [`explore`] is the root that resumes coroutines. It is only reached when another thread is to go
-//! on than the one that has just announced an operation, and when a thread or an execution ends.
+//! [`explore`] is the root that resumes coroutines. Control returns to it only when another thread
+//! continues than the thread that has just announced an operation, and when a thread or an
+//! execution ends.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -42,39 +43,39 @@ mod stacks;
 use ending::{Ended, after};
 use stacks::Stacks;
 
-/// An execution that failed, with everything that is needed to tell about it.
+/// An execution that failed, with all data for its report.
 pub(crate) struct Found {
     pub(crate) end: End,
     pub(crate) driver: PooledDriver,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
-    /// What the program said, to be filled in by who has listened.
+    /// The lines of the program's log, which the owner of the log fills in.
     pub(crate) log: Vec<Said>,
     /// Where the program panicked, if it did.
     pub(crate) message: Option<Panic>,
     /// The panics before the failure: they were caught, or their threads still unwound.
     pub(crate) earlier: Vec<Panic>,
-    /// Who has used memory that is not there.
+    /// The stack of the thread that has used memory that is not mapped.
     pub(crate) faulted: Option<Backtrace>,
     /// Where the panic began, if the environment asks for backtraces.
     pub(crate) raised: Option<Box<Backtrace>>,
-    /// What was seen of the block that was to be watched.
+    /// The history of the block that was to be watched.
     pub(crate) watched: Watched,
-    /// The operations that stand nowhere in the program, if they were asked for.
+    /// The operations with sites outside of the program's source, if they were asked for.
     pub(crate) callers: Vec<Call>,
     pub(crate) payload: Option<Box<dyn Any + Send>>,
 }
 
 impl Found {
-    /// This is what the program said, up to where the execution was cut.
+    /// Takes these lines of the program's log, up to the event at which the execution was cut.
     pub(crate) fn hear(&mut self, mut said: Vec<Said>) {
         let events = self.driver.trace.len();
         said.retain(|line| line.after <= events);
         self.log = said;
     }
 
-    /// What the panic says with which it ended, if that is text. Of what is raised again no hook is
-    /// told, but it is kept, if its thread has come to its end.
+    /// The text of the panic with which the execution ended, if its payload is text. No hook is
+    /// called for a panic that is raised again, but its payload is kept if its thread has ended.
     pub(crate) fn said(&self) -> Option<&str> {
         let kept = || raised::text(self.payload.as_deref()?);
         let told = self.message.as_ref().map(|message| message.text.as_str());
@@ -84,29 +85,29 @@ impl Found {
 
 /// How an exploration ended.
 pub(crate) enum Explored {
-    /// Nothing failed. Whether `go_on` left something out is the caller's to know; the driver knows
+    /// No execution failed. The caller knows whether `go_on` left executions out; the driver knows
     /// the rest.
     Passed(PooledDriver),
     /// This execution failed.
     Failed(Box<Found>),
 }
 
-/// How an exploration is run.
+/// The settings of an exploration.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// If a step does not come back within this time, a line on standard error says so.
+    /// If a step does not return within this time, the watchdog reports this on standard error.
     pub(crate) patience: Option<Duration>,
-    /// Where the model begins.
+    /// The site at which the model begins.
     pub(crate) site: Site,
     /// Which blocks must be freed by the end of an execution.
     pub(crate) must_free: MustFree,
-    /// What is made of those that hang from a static.
+    /// The treatment of blocks that hang from a static.
     pub(crate) statics: Rooted,
-    /// The block whose allocation and frees are of interest.
+    /// The block to record: its allocation and its frees.
     pub(crate) watch: Option<Block>,
-    /// Whether it is of interest who has called the operations that stand nowhere in the program.
+    /// Whether to record the callers of operations with sites outside of the program's source.
     pub(crate) callers: bool,
-    /// The command that plays a schedule in the test of this name.
+    /// Builds the command that replays a schedule in the test of this name.
     pub(crate) replay: fn(&str, Option<&str>) -> String,
     /// The number of the model among those of its test.
     pub(crate) nth: u64,
@@ -116,21 +117,22 @@ pub(crate) struct Settings {
     pub(crate) in_order: InOrder,
 }
 
-/// What is known between two executions.
+/// The state between two executions.
 pub(crate) struct Between<'a> {
     pub(crate) driver: &'a Driver,
     /// How the last execution ended, if there was one and it did not fail.
     pub(crate) end: Option<&'a End>,
-    /// Names that it gave to threads.
+    /// The names that the last execution gave to threads.
     pub(crate) names: &'a [(ThreadId, String)],
-    /// The operations of it that stand nowhere in the program, if they were asked for.
+    /// The operations of the last execution with sites outside of the program's source, if they
+    /// were asked for.
     pub(crate) callers: &'a [Call],
-    /// Rounds of the loops without a hint that have waited since the exploration began, or was gone
-    /// on with.
+    /// The rounds of the loops without a hint that have waited since the exploration began, or was
+    /// resumed.
     pub(crate) rounds: &'a [Round],
-    /// Whether plain memory was used that is watched for races, which is no event.
+    /// Whether the program has used plain memory that is watched for races. Such a use is no event.
     pub(crate) uses_cells: bool,
-    /// What the test has said that the last execution came to, if it has.
+    /// The outcome that the test has recorded for the last execution, if any.
     pub(crate) recorded_outcome: Option<&'a RecordedOutcome>,
 }
 
@@ -140,8 +142,8 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
     Pool::new(bytes, &thread_op::ENDS)
 }
 
-/// Installs what a process has once: the handlers of signals and of the end of the process, and
-/// those of `generator`.
+/// Installs the handlers that a process has once: those for signals, for the end of the process,
+/// and those of `generator`.
 pub(crate) fn prepare() {
     coroutine::prepare(|install_generator| {
         faults::install(install_generator);
@@ -150,9 +152,9 @@ pub(crate) fn prepare() {
     });
 }
 
-/// [`explore`] where there are few executions. What runs them is the most of the code of this crate
-/// that is put in line, and whoever explores has a copy of it, which takes as long to compile as
-/// many a module; here all share one.
+/// [`explore`] for few executions. Most of the inlined code of this crate is in the function that
+/// runs executions. Each caller of that function has a copy of it, which takes as long to compile
+/// as many a module; the callers of this function share one copy.
 #[inline(never)]
 pub(crate) fn explore_a_few(
     main: &dyn Work,
@@ -165,7 +167,7 @@ pub(crate) fn explore_a_few(
 }
 
 /// Explores the executions of `main` that the driver's explorer asks for, until one fails or
-/// `go_on` says no.
+/// `go_on` returns false.
 pub(crate) fn explore(
     main: &dyn Work,
     mut driver: PooledDriver,
@@ -206,7 +208,7 @@ pub(crate) fn explore(
     }))
 }
 
-/// Explores; gives the execution that fails, if one does.
+/// Explores; returns the execution that fails, if one does.
 fn fails(
     main: &dyn Work,
     runtime: &Runtime,
@@ -254,12 +256,12 @@ fn fails(
             let end = execute(runtime, &mut stacks, main, &mut payload);
             after(runtime, &mut stacks, end, payload, (must_free, statics))
         });
-        // A stack that was lost while it unwound is still counted, and whatever asks who unwinds
-        // would be told so.
+        // The OS thread still counts the panic of a stack that was lost while it unwound. Code that
+        // asks whether the OS thread panics would see that panic.
         while !was_panicking && rarely!(std::thread::panicking()) && coroutine::forget_panic() {}
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(ended.end) {
-            // What left it had finished it.
+            // `after` has already called `finish` for these ends.
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => return None,
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
@@ -312,7 +314,7 @@ fn execute(
     go_on(runtime, stacks, panicked)
 }
 
-/// Lets the threads of an execution go on until it ends.
+/// Runs the threads of an execution until it ends.
 #[inline(always)]
 fn go_on(
     runtime: &Runtime,
@@ -364,10 +366,10 @@ fn go_on(
                     }
                     runtime.second.set(Some(second));
                 }
-                // What was wrong before comes first.
+                // An earlier fault takes precedence.
                 return runtime.fault().unwrap_or_else(|| End::panicked(thread));
             }
-            // It was given up before: this is the end of its thread, as a panic is.
+            // The stack was abandoned after an abort: this is the end of its thread, as a panic is.
             Resumed::Aborted => {
                 cold_path();
                 stacks.end(thread);
@@ -381,7 +383,7 @@ fn go_on(
             Resumed::Faulted(fault) => {
                 cold_path();
                 stacks.end(thread);
-                // What was wrong before comes first.
+                // An earlier fault takes precedence.
                 let end = runtime
                     .fault()
                     .unwrap_or_else(|| runtime.end_of_use(thread, &fault));
@@ -394,7 +396,7 @@ fn go_on(
     }
 }
 
-/// [`go_on`] where few executions come.
+/// [`go_on`] for rare callers, not inlined.
 #[inline(never)]
 fn go_further(
     runtime: &Runtime,
@@ -404,11 +406,11 @@ fn go_further(
     go_on(runtime, stacks, panicked)
 }
 
-/// The thread that goes on, for which everything but its stack is ready; how the execution has
-/// ended if none does.
+/// The thread that makes the next step, for which everything but its stack is ready; the end of the
+/// execution if there is none.
 #[inline]
 fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
-    // Whoever notes an end notes nobody who goes on.
+    // A function that notes an end notes no next thread.
     let thread = match inner.next.take() {
         Some(thread) => thread,
         None => match inner.end.take() {

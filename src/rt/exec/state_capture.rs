@@ -1,16 +1,16 @@
-//! Does a thread keep count of its rounds?
+//! Does a thread count the rounds of its loop?
 //!
-//! Whether a loop that waits gives up by itself is seen by letting its thread go round alone. After
-//! how many rounds is it known that it does not? Not before it is back in a state in which it was
-//! before. What an execution has to count in is the stacks, the registers and the blocks of the
-//! heap: if all of them are the same at a hint as a round before, the thread goes round for ever.
-//! If they are not, it may be counting, and goes round many more times.
+//! A solo run shows whether a loop that waits has a bound of its own: the thread of the loop runs
+//! alone. After how many rounds is it known that the loop has no bound? Not before the thread is
+//! back in an earlier state. The program can keep a count in the stacks, the registers and the
+//! blocks of the heap. If all of them are the same at a hint as a round before, the thread loops
+//! for ever. If they differ, the thread may be counting, and the solo run makes many more rounds.
 //!
-//! They are looked at where the hint stands, because further down there is on the stack what the
-//! runtime does, too: at the first few hints of an exploration, so that mostly no thread has to go
-//! round alone, and in two rounds of one that does. Where the heap is not known, or is large, that
-//! goes round some more times if the rest is the same. Out of sight is what is older than the
-//! execution, as a static is.
+//! The state is captured where the hint stands, because deeper calls add frames of the runtime to
+//! the stack. It is captured at the first few hints of an exploration, so that mostly no solo run
+//! is needed, and in two rounds of a solo run. Where the heap is not known, or is large, the solo
+//! run makes some more rounds if the rest is the same. The capture does not include memory that is
+//! older than the execution, such as a static.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
@@ -24,12 +24,13 @@ use crate::rt::rare::rarely;
 use crate::rt::exec::context::{Inner, Runtime, with_any};
 use crate::rt::heap;
 
-/// For what it is looked at hints.
+/// The hints at which the state is captured.
 struct Looks {
-    /// At which of those that are to come, counted from one; at none if this is zero.
+    /// The number of the coming hint at which the state is captured next, counted from one; zero
+    /// for none.
     next: u32,
-    /// At how many, to see whether a loop goes round for ever that waits for the first time; none
-    /// if a thread goes round alone.
+    /// The number of first hints that remain, at which the capture shows whether a loop that waits
+    /// for the first time loops for ever; `None` in a solo run.
     first: Option<u32>,
 }
 
@@ -38,15 +39,16 @@ thread_local! {
     static FIRST: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// At so many hints it is looked whether the loop goes round for ever. Mostly one waits for the
-/// first time by then; of one that does not it is seen when its thread goes round alone.
+/// The number of first hints at which the state is captured. Mostly a loop waits for the first time
+/// by then; for a loop that does not, the solo run shows whether it loops for ever.
 const FIRST_LOOKS: u32 = 4;
 
-/// Hints are looked at on this OS thread as long as this is kept, and then as they were before.
+/// While this value exists, the state is captured at hints on this OS thread. Its drop restores the
+/// earlier setting.
 pub(crate) struct StateCapture(Looks);
 
 impl StateCapture {
-    /// A thread goes round alone.
+    /// Captures for a solo run.
     pub(crate) fn at_one_that_goes() -> StateCapture {
         StateCapture::begin(Looks {
             next: 1,
@@ -54,7 +56,7 @@ impl StateCapture {
         })
     }
 
-    /// An exploration in which loops wait for the first time.
+    /// Captures for an exploration in which loops wait for the first time.
     pub(crate) fn at_first_waits() -> StateCapture {
         StateCapture::begin(Looks {
             next: 1,
@@ -77,8 +79,8 @@ impl Drop for StateCapture {
     }
 }
 
-/// A thread comes to a hint. To be called where nothing has been done yet that differs from one
-/// round to the next.
+/// Captures the state at a hint of a thread, if this hint is to be captured. To be called before
+/// any action that differs from one round to the next.
 #[inline]
 pub(crate) fn at_hint() {
     let next = NEXT.get();
@@ -90,25 +92,25 @@ pub(crate) fn at_hint() {
     }
 }
 
-/// The end of the stack, and the registers that a function leaves as they were. On other processors
-/// nothing is looked at.
+/// The end of the stack, and the registers that a function preserves. On other processors the state
+/// is not captured.
 type Registers = [usize; if cfg!(target_arch = "aarch64") { 12 } else { 7 }];
 
-/// It does nothing else, so that there is nothing in its frame but these registers and those that
-/// it has put there itself.
+/// Does nothing else, so that its frame holds only these registers and those that it has saved
+/// itself.
 #[cold]
 #[inline(never)]
 fn look() {
     let mut registers = Registers::default();
     write_down(&mut registers);
-    // Where no model runs there is nobody who goes round.
+    // Where no model runs, no thread loops.
     let _ = with_any(|runtime| runtime.compare_state(&registers));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn write_down(registers: &mut Registers) {
-    // SAFETY: it writes to the array, which is as long, and changes nothing else.
+    // SAFETY: the code writes to the array, which is as long, and changes nothing else.
     unsafe {
         asm!(
             "mov [{into}], rsp",
@@ -127,7 +129,7 @@ fn write_down(registers: &mut Registers) {
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn write_down(registers: &mut Registers) {
-    // SAFETY: it writes to the array, which is as long, and changes nothing else.
+    // SAFETY: the code writes to the array, which is as long, and changes nothing else.
     unsafe {
         asm!(
             "mov {end}, sp",
@@ -144,12 +146,12 @@ fn write_down(registers: &mut Registers) {
     }
 }
 
-/// Without the end there is no stack to compare.
+/// Without the end of the stack there is no stack to compare.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn write_down(_: &mut Registers) {}
 
-/// Of the stack of another thread, what may have been handed to the one that runs: the frames of
-/// the test's own code lie at the top.
+/// The number of bytes that are captured at the top of another thread's stack. The frames of the
+/// test's own code lie there, and pointers into these may have been handed to the thread that runs.
 const OTHERS_BYTES: usize = 4 * 1024;
 
 /// The most bytes and blocks of the heap that are compared.
@@ -157,11 +159,11 @@ const HEAP_BYTES: usize = 64 * 1024;
 const HEAP_BLOCKS: usize = 1024;
 
 impl Runtime {
-    /// Has what the execution has to count in compared with what that was a round before, if it is
-    /// to be known whether the thread that runs counts.
+    /// Compares the captured state with the state a round before, if it is to be known whether the
+    /// thread that runs counts.
     #[inline(never)]
     fn compare_state(&self, registers: &Registers) {
-        // A hint in the middle of the runtime is none of the loop's.
+        // A hint within the runtime does not belong to the loop.
         let Ok(mut inner) = self.inner.try_borrow_mut() else {
             return;
         };
@@ -173,7 +175,7 @@ impl Runtime {
         self.heap.record(recorded);
     }
 
-    /// The thread that runs goes round alone, if it is that one.
+    /// Compares the state of the thread that runs, if it is in a solo run.
     fn compare_round(&self, inner: &mut Inner, registers: &Registers) {
         let me = self.current.get();
         let Some(further) = inner.driver.machine.further_of(me) else {
@@ -182,8 +184,8 @@ impl Runtime {
         let left = further.rounds_to_compare();
         NEXT.set(match left {
             0 => 0,
-            // In a cycle of hints it is looked at each of them, and the last look in each of the
-            // two rounds counts.
+            // If a round has several hints, the state is compared at each of them, and the last
+            // comparison in each of the two rounds counts.
             1 | 2 => 1,
             more => more - 2,
         });
@@ -194,12 +196,13 @@ impl Runtime {
         }
     }
 
-    /// The thread that runs may wait for the first time; it is looked at so many hints more.
+    /// Compares the state of the thread that runs, which may wait for the first time. `left` more
+    /// hints are captured.
     ///
-    /// If it waits, it has found in its last round what it had found before. It does not matter
-    /// what others did meanwhile: in the next round it finds that again, and then comes to this
-    /// state again, or it finds a change, which ends its wait. The state before may be one of
-    /// another execution. But at its first hint nobody waits.
+    /// If the thread waits, its last round has read the same values as the round before. The steps
+    /// of other threads meanwhile do not matter: the next round reads the same values again, and
+    /// then the thread reaches this state again, or the round reads a change, which ends the wait.
+    /// The state before may be one of another execution. But no thread waits at its first hint.
     fn compare_first(&self, inner: &mut Inner, registers: &Registers, left: u32) {
         let machine = &mut inner.driver.machine;
         let Some(left) = left.checked_sub(1) else {
@@ -212,15 +215,15 @@ impl Runtime {
         self.at_last_hint.replace(state);
     }
 
-    /// What the execution has to count in, as far as that is seen; and whether that is all. `None`
-    /// if nothing is seen.
+    /// The bytes in which the execution can keep a count, as far as they can be captured; and
+    /// whether these are all. `None` if none can be captured.
     fn state(
         &self,
         stacks: &[Option<(usize, usize)>],
         registers: &Registers,
     ) -> Option<(Vec<u8>, bool)> {
         let me = self.current.get().index();
-        // Code of the program may run on a stack of its own, of which nothing is known.
+        // Code of the program may run on a stack of its own, which the runtime does not know.
         let end = registers[0];
         let stack = stacks.get(me).copied().flatten();
         let (_, top) = stack.filter(|&(bottom, top)| (bottom..top).contains(&end))?;
@@ -236,27 +239,28 @@ impl Runtime {
             }
         }
         let is_all = heap::installed() && self.heap.list_within(&mut all, HEAP_BLOCKS, HEAP_BYTES);
-        // SAFETY: the registers are there, stacks of threads that have not ended are, and so are
-        // blocks that the allocator has handed out and has not got back. Nobody else runs.
+        // SAFETY: the registers are in memory, and so are the stacks of threads that have not
+        // ended, and the blocks that the allocator has handed out and not got back. No other thread
+        // of the model runs.
         Some((unsafe { copied(&all) }, is_all))
     }
 }
 
-/// The bytes at these addresses, each with a number of bytes, as a debugger would read them: they
-/// are the program's, and some may never have been written.
+/// The bytes at these addresses, each with a number of bytes, as a debugger would read them: the
+/// bytes are the program's, and some may never have been written.
 ///
 /// # Safety
 ///
-/// They can be read, and nobody writes to them.
+/// The bytes can be read, and no thread writes to them.
 unsafe fn copied(all: &[(usize, usize)]) -> Vec<u8> {
     let size = all.iter().map(|(_, size)| size).sum();
     let mut bytes = Vec::with_capacity(size);
     for &(start, size) in black_box(all) {
         let from = ptr::with_exposed_provenance::<u8>(start);
         let to: &mut [MaybeUninit<u8>] = &mut bytes.spare_capacity_mut()[..size];
-        // SAFETY: the caller says that they can be read, and there is room for so many. They are
-        // copied as they are; where they come from the compiler does not see, so to it they are
-        // some bytes.
+        // SAFETY: the caller guarantees that the bytes can be read, and there is room for so many.
+        // The bytes are copied as they are. The compiler does not see where the bytes come from, so
+        // to the compiler they are some bytes.
         unsafe {
             ptr::copy_nonoverlapping(from, black_box(to.as_mut_ptr()).cast(), size);
             bytes.set_len(bytes.len() + size);

@@ -1,8 +1,9 @@
-//! Who goes on after an announcement?
+//! Which thread continues after an announcement?
 //!
-//! The decision is taken where the operation is announced, on the coroutine's own stack. Mostly it
-//! is the same thread, and nothing is switched; otherwise the coroutine suspends, and the loop in
-//! `run.rs` resumes the one whose step it was. No borrow of the runtime is alive meanwhile.
+//! The decision is made where the operation is announced, on the coroutine's own stack. Mostly the
+//! same thread continues, and no stack is switched; otherwise the coroutine suspends, and the loop
+//! in `run.rs` resumes the coroutine of the thread that has made the step. No borrow of the runtime
+//! is alive meanwhile.
 
 use std::cell::RefMut;
 
@@ -21,7 +22,7 @@ use crate::rt::coroutine::ROOM;
 use crate::rt::coroutine::{Stretch, leave_room, suspend};
 use crate::rt::statics::image::Image;
 
-/// Where the stack of each thread is, and where those of threads that have ended were.
+/// The stacks of the threads, and the former stacks of threads that have ended.
 type Stacks = [Option<(usize, usize)>];
 type Ended = [(ThreadId, (usize, usize))];
 
@@ -31,17 +32,18 @@ impl Runtime {
         self.unwinding.is(self.current.get())
     }
 
-    /// The thread that runs begins to unwind, and asks with each step whether its panic has been
-    /// caught.
+    /// Notes that the thread that runs begins to unwind. Each of its steps then checks whether the
+    /// panic has been caught.
     pub(super) fn begin_to_unwind(&self) {
         self.unwinding.begin(self.current.get());
         self.roomy.take();
         self.in_vain.set(0);
     }
 
-    /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread
-    /// counts a panic, it is the current thread's, which notes it here before another one goes on.
-    /// Within a panic of others nobody can tell.
+    /// Notes a panic without a hook call: `resume_unwind` calls no hook. But if no thread has begun
+    /// to unwind and the OS thread counts a panic, the panic belongs to the current thread, which
+    /// notes it here before another thread continues. Within an earlier panic of the OS thread the
+    /// two cases cannot be told apart.
     #[inline]
     fn notice_a_silent_panic(&self) {
         let is_panicking = std::thread::panicking() && !self.within_panic;
@@ -50,8 +52,8 @@ impl Runtime {
         }
     }
 
-    /// Nobody says when the test itself catches a panic; but once the OS thread counts none, nobody
-    /// unwinds.
+    /// Notes that the test has caught a panic. std calls no hook for that; but once the OS thread
+    /// counts no panic, no thread unwinds.
     #[inline]
     pub(super) fn notice_a_catch(&self) {
         if !self.unwinding.is_calm() && !std::thread::panicking() {
@@ -65,8 +67,8 @@ impl Runtime {
         }
     }
 
-    /// Whether something may be begun where there may be no room for it, or more is going on: not
-    /// if the execution is torn down.
+    /// Whether an action may begin where the stack may be too small for it, or further state has to
+    /// be checked. False if the execution is torn down.
     #[cold]
     pub(super) fn may_begin(&self) -> bool {
         if self.stopping.get() {
@@ -77,7 +79,7 @@ impl Runtime {
         if self.failing.get().is_some() && !self.bear_with_failing() {
             return false;
         }
-        // A stack that ended in the middle of it would leave the runtime borrowed for ever.
+        // A stack that ended within the runtime would leave the runtime borrowed for ever.
         if !self.roomy.get().is_here() {
             leave_room::<ROOM>();
         }
@@ -96,7 +98,7 @@ impl Runtime {
         self.meet(inner, target)
     }
 
-    /// [`Runtime::resolve`] for an object that is not at hand.
+    /// [`Runtime::resolve`] for an object that is not in front of the table.
     #[inline(never)]
     fn meet(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
         match self.meet_again(inner, target) {
@@ -113,21 +115,23 @@ impl Runtime {
         })
     }
 
-    /// [`Runtime::meet`] for an object that is not certainly where an earlier execution had it, if
-    /// it is the model's own: in a live block of this execution or on the stack of a thread. `None`
-    /// if it is not, and nothing was done.
+    /// [`Runtime::meet`] for an object that is not certainly at the place where an earlier
+    /// execution had it, if the object is the model's own: in a live block of this execution or on
+    /// the stack of a thread. `None` if it is not, and nothing was done.
     ///
-    /// Whoever asks for such an object once more, before its thread has made another step, gets the
-    /// same one. It is met as what the shim has found, and that is what its memory holds: to meet
-    /// it writes nothing there and waits for nobody, and no other thread runs meanwhile. What is
-    /// older than the execution is different. To meet it first may be to wait for another
-    /// exploration that uses it, and what that one puts back is not what the shim has found; who
-    /// asks with that once more would get another generation. If one was met before, its turn has
-    /// been waited for.
+    /// Idempotent until the thread's next step: resolving an object of the model has no side
+    /// effects. The object is met with the value that the shim has found, and its memory holds that
+    /// value. So meeting it writes nothing to memory and waits for no other exploration, and no
+    /// other thread runs meanwhile.
+    ///
+    /// Objects that are older than the execution are excluded. The first meeting of such an object
+    /// may have to wait for another exploration that uses it, and that exploration then restores a
+    /// value that differs from the one that the shim has found. A second call with the shim's value
+    /// would return another generation. If such an object was met before, that wait is over.
     #[inline(never)]
     pub(super) fn meet_own(&self, inner: &mut Inner, target: &Target) -> Option<ObjectId> {
         let address = target.address;
-        // Asked first because it is cheap, and a search that finds nothing is not.
+        // This check comes first because it is cheap, and a search that finds nothing is not.
         if Image.number(address).is_some() || inner.table.was_elsewhere(address) {
             return None;
         }
@@ -135,8 +139,8 @@ impl Runtime {
         self.meet_in(inner, target, locate).ok()
     }
 
-    /// [`Runtime::meet`] for an object of which it is not certain where it is; `locate` tells,
-    /// given the stacks of the threads and of those that have ended. If it does not, nothing was
+    /// [`Runtime::meet`] for an object at a place that is not certain; `locate` gives the place
+    /// from the stacks of the threads and of those that have ended. If it gives none, nothing was
     /// done.
     #[inline(always)]
     fn meet_in<E>(
@@ -168,7 +172,8 @@ impl Runtime {
         Ok(object)
     }
 
-    /// [`Runtime::meet`] for an object that is certainly where an earlier execution had it.
+    /// [`Runtime::meet`] for an object that is certainly at the place where an earlier execution
+    /// had it.
     #[inline(always)]
     pub(super) fn meet_again(&self, inner: &mut Inner, target: &Target) -> Option<ObjectId> {
         let machine = &mut inner.driver.machine;
@@ -182,21 +187,22 @@ impl Runtime {
         Some(object)
     }
 
-    /// An object was met, of which others are `to_be_told`.
+    /// Completes the meeting of an object; `to_be_told` if other threads have to learn of it.
     #[inline(always)]
     fn has_met(&self, inner: &mut Inner, target: &Target, to_be_told: bool) {
         if rarely!(may_be_pointer(target.kind, target.memory)) {
-            // What it was made with is published like what is stored to it.
+            // A pointer that the object was made with is published like a pointer that is stored to
+            // it.
             self.note_published(inner, target.memory);
         }
         if rarely!(to_be_told) {
-            // Whether those that use it have learnt of it has to be watched.
+            // The detector has to watch whether the threads that use the object have learnt of it.
             inner.watch_races();
         }
     }
 
-    /// Unwinds the stack that this is called on, because the execution is over. `None` if it is
-    /// unwinding already.
+    /// Unwinds the present stack, because the execution is over. `None` if the thread is unwinding
+    /// already.
     #[cold]
     fn stop<T>(&self) -> Option<T> {
         if self.is_unwinding() {
@@ -213,14 +219,15 @@ impl Runtime {
         self.given_up()
     }
 
-    /// [`Runtime::fail`] where it has been noted how the execution ends.
+    /// [`Runtime::fail`] where the end of the execution has been noted.
     #[cold]
     pub(super) fn given_up<T>(&self) -> Option<T> {
         suspend();
         self.stop()
     }
 
-    /// [`Runtime::step`] for a step in the life of a thread, of which always the same comes.
+    /// [`Runtime::step`] for a spawn, a join or the end of a thread: the outcome is always the
+    /// same.
     #[inline(always)]
     pub(super) fn thread_op<'a>(
         &'a self,
@@ -245,7 +252,7 @@ impl Runtime {
         Some(())
     }
 
-    /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
+    /// [`Runtime::step`], after a wait for a change if the thread only repeats its round.
     #[inline(always)]
     pub(super) fn patiently<'a>(
         &'a self,
@@ -280,9 +287,9 @@ impl Runtime {
     /// Announces `operation` for the current thread, and returns when it has happened. `None` if
     /// the execution has ended meanwhile and the thread is unwinding already.
     ///
-    /// A processor foretells where a function returns to from the calls it has seen, which after a
-    /// switch are those of another stack. So a thread suspends as few calls deep as can be, and
-    /// this is inlined.
+    /// A processor predicts return addresses from the calls that it has seen, which after a switch
+    /// are those of another stack. So a thread suspends at the smallest possible depth of calls,
+    /// and this function is inlined.
     #[inline(always)]
     pub(super) fn step<'a>(
         &'a self,
@@ -296,8 +303,8 @@ impl Runtime {
         }
     }
 
-    /// Announces `operation` for the current thread, if it cannot be made at once. `None` if
-    /// another one is to go on, or the execution has ended.
+    /// Announces `operation` for the current thread, and makes the step if this thread continues.
+    /// `None` if another thread is to continue, or the execution has ended.
     #[inline(never)]
     fn go_on<'a>(
         &'a self,
@@ -312,7 +319,7 @@ impl Runtime {
             self.callers.note((me, index), operation, site);
         }
         let outcome = match inner.driver.at_once(me, operation, site) {
-            // If it is not watched, the end has been noted.
+            // If `watched` returns false, it has noted the end.
             Ok(Some(outcome)) => inner.watched().then_some(outcome),
             Ok(None) => {
                 inner.driver.machine.announce(me, operation, site);
@@ -335,7 +342,7 @@ impl Runtime {
         Some(outcome)
     }
 
-    /// Lets another thread go on, and returns when the announced operation of this one has
+    /// Lets another thread continue, and returns when the announced operation of this thread has
     /// happened.
     #[inline(always)]
     pub(super) fn wait_for_turn(&self, site: Site) -> Option<Outcome> {
@@ -354,7 +361,7 @@ impl Runtime {
         outcome
     }
 
-    /// Notes what is to be done next, for the loop that resumes coroutines.
+    /// Notes the next action for the loop that resumes coroutines.
     #[inline(always)]
     pub(crate) fn take(&self, inner: &mut Inner, next: Next) {
         match next {
@@ -367,7 +374,8 @@ impl Runtime {
         }
     }
 
-    /// The current thread has performed another event: new blocks belong to what follows it.
+    /// Notes that the current thread has performed another event: new blocks belong to the code
+    /// behind it.
     #[inline]
     pub(crate) fn own(&self, inner: &Inner, thread: ThreadId) {
         let events = inner.driver.machine.events_of(thread);
@@ -375,14 +383,14 @@ impl Runtime {
     }
 }
 
-/// Whether what is there was made before there were other threads than the main one, which has
-/// spawned the first of them after so many events.
+/// Whether the memory of this region was made before there were threads besides the main one, which
+/// has spawned the first of them after so many events.
 fn is_known_to_all(region: &Region, began: Option<u32>) -> bool {
     match *region {
         Region::Heap { thread, events, .. } => {
             thread == ThreadId::MAIN && began.is_none_or(|began| events <= began)
         }
-        // When a variable was made is not known, but not before its thread began.
+        // The time at which a variable was made is not known, but its thread had begun by then.
         Region::Stack { thread, .. } => thread == ThreadId::MAIN,
         _ => true,
     }
@@ -403,8 +411,8 @@ impl Inner {
         }
     }
 
-    /// Tells the last step to who watches plain memory. False if the execution ends with it, which
-    /// is noted.
+    /// Reports the last step to the detector that watches plain memory, if it does. False if the
+    /// execution ends with the step, which is noted.
     #[inline(always)]
     pub(super) fn watched(&mut self) -> bool {
         if rarely!(self.races.is_active()) {
@@ -413,7 +421,7 @@ impl Inner {
         true
     }
 
-    /// [`Inner::watched`] if somebody does.
+    /// [`Inner::watched`] if plain memory is watched.
     #[cold]
     #[inline(never)]
     fn observed(&mut self) -> bool {

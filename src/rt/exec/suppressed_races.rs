@@ -1,6 +1,6 @@
 //! Does a free come after every use of its block for a reason that no event shows?
 //!
-//! A counter of owners that is not a shim's orders the free behind them all, and nobody sees it.
+//! A counter of owners that is not a shim's orders the free behind all uses, and no event shows it.
 
 use std::backtrace::Backtrace;
 
@@ -9,26 +9,26 @@ use crate::rt::event::verdict::{Access, Block, DataRace, Effect};
 use crate::rt::heap::Watched;
 
 /// A free that comes after every use of its block, for a reason that no event shows. Mostly the
-/// last of several owners makes it, who are counted by an `Arc` of std's. Many programs have one
-/// whose imports are swapped: a `Waker` cannot do without.
+/// last of several owners makes the free, and an `Arc` of std counts the owners. Many programs have
+/// such an `Arc` after their imports are swapped: a `Waker` needs one.
 ///
-/// There is no telling such a free from another one when it happens, so it is told by where it was
-/// seen before.
+/// When such a free happens it cannot be told apart from another one. So it is recognised by the
+/// place where it was seen before.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct SuppressedRaces {
-    /// Where the use stands that it comes after.
+    /// The site of the use that the free comes after.
     used: Site,
-    /// The last operation before it of the thread that frees.
+    /// The last operation of the freeing thread before the free.
     before: Site,
     /// The size of the block in bytes, or 0 if it is a stack.
     size: usize,
 }
 
-/// The frees that are no races with what has been done before.
+/// The frees that are no races with earlier accesses.
 #[derive(Clone, Debug)]
 pub(crate) enum InOrder {
     These(Vec<SuppressedRaces>),
-    /// All: only what uses memory that is gone is told.
+    /// All frees: only uses of memory that is gone are reported.
     All,
 }
 
@@ -46,12 +46,12 @@ impl InOrder {
 }
 
 impl SuppressedRaces {
-    /// The free that is one of the two accesses, if it is.
+    /// The free that is the second of the two accesses, if it is one.
     pub(crate) fn of(race: &DataRace) -> Option<SuppressedRaces> {
         SuppressedRaces::at(race.first.site, &race.second, race.block)
     }
 
-    /// The free that the second access is, if it is one, of this block, behind one at the place
+    /// The free that is the second access, if it is one, of this block, behind a use at the site
     /// `used`.
     fn at(used: Site, second: &Access, block: Option<Block>) -> Option<SuppressedRaces> {
         let size = match second.effect {
@@ -66,10 +66,10 @@ impl SuppressedRaces {
         })
     }
 
-    /// Whether this block was freed by an `Arc` or an `Rc` of std's that was the last one, directly
-    /// or with what its value led to. Counts that the model sees, because `are_seen` says so of
-    /// their block, are none of std's: an `Arc` of the program's own begins with the same two, and
-    /// what they order is known.
+    /// Whether this block was freed by the last `Arc` or `Rc` of std, directly or with the value
+    /// that it owned. If `are_seen` returns true for a block, the model sees the counts in the
+    /// block, and these counts are not std's: an `Arc` of the program's own begins with the same
+    /// two counts, and the model knows the order that they establish.
     pub(crate) fn is((name, block): (&Block, &Watched), are_seen: impl Fn(&Block) -> bool) -> bool {
         block.was_counted_down() && !are_seen(name)
             || block.freed_with().any(|owner| !are_seen(owner))
@@ -77,17 +77,19 @@ impl SuppressedRaces {
     }
 }
 
-/// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The
-/// block of the `Arc` itself is freed behind that, where optimised code has left the function.
+/// Whether this backtrace is within the drop of the value that the last `Arc` or `Rc` of std has
+/// owned. The block of the `Arc` itself is freed behind that, where optimised code has left the
+/// function.
 fn within_last_drop(trace: &Backtrace) -> bool {
     is_within_last_drop(&trace.to_string())
 }
 
-/// [`within_last_drop`] for the text of that. A function has its full path there if its symbol is
-/// all that is known of it; otherwise its name may be alone, and its file is on the next line.
+/// [`within_last_drop`] for the text of the backtrace. The text has the full path of a function if
+/// only its symbol is known. Otherwise the text may have its name alone, and its file on the next
+/// line.
 fn is_within_last_drop(text: &str) -> bool {
-    // What a job holds is dropped by the thread that does the job, or by the one that has joined
-    // that thread.
+    // The thread that does a job, or the thread that has joined that thread, drops the values that
+    // the job holds.
     let is_left = |line: &str| {
         line.contains("dpor::thread::job") || line.replace('\\', "/").contains("/thread/job.rs:")
     };

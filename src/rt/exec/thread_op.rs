@@ -1,13 +1,13 @@
 //! What does a thread do besides its code?
 //!
-//! It drops its variables when the code has ended, one way or the other, and announces its end
-//! where that is an event.
+//! The thread drops its thread-local variables when the code has returned or unwound, and announces
+//! its end where that is an event.
 
 use crate::rt::coroutine::ThreadEnds;
 use crate::rt::exec::announce::exit;
 use crate::rt::exec::context::{drop_locals, here};
 
-/// What is done behind the code of each thread. Where no runtime is, that is nothing.
+/// The actions behind the code of each thread. Without a runtime there are none.
 pub(crate) static ENDS: ThreadEnds = ThreadEnds {
     returns,
     unwinds: drop_locals,

@@ -1,10 +1,11 @@
-//! Who unwinds from a panic?
+//! Which threads unwind from a panic?
 //!
-//! The OS thread's own answer would not do: a modelled thread that unwinds may have to wait for
-//! others, which then run while the OS thread counts a panic. So the panic hook notes whose panic
-//! it is. Nobody says when the test itself catches one (`std::panic::catch_unwind`); but as soon as
-//! the OS thread counts none, nobody unwinds. (While another thread is in the middle of its
-//! unwinding, a thread that has caught its own panic is still taken for one that unwinds.)
+//! The count of the OS thread is not enough: a modelled thread that unwinds may have to wait for
+//! other threads, which then run while the OS thread counts a panic. So the panic hook notes the
+//! thread of each panic. No hook is called when the test itself catches a panic
+//! (`std::panic::catch_unwind`); but as soon as the OS thread counts no panic, no thread unwinds.
+//! (While another thread is in the middle of its unwinding, a thread that has caught its own panic
+//! still counts as one that unwinds.)
 
 use std::cell::{Cell, RefCell};
 
@@ -14,12 +15,12 @@ use crate::rt::event::id::ThreadId;
 #[derive(Default)]
 pub(crate) struct Unwinding {
     threads: RefCell<Vec<ThreadId>>,
-    /// Whether there are any, which each step asks.
+    /// Whether there are any. Each step checks this.
     any: Cell<bool>,
 }
 
 impl Unwinding {
-    /// A panic of this thread has begun.
+    /// Notes that a panic of this thread has begun.
     pub(crate) fn begin(&self, thread: ThreadId) {
         if let Ok(mut threads) = self.threads.try_borrow_mut() {
             threads.push(thread);
@@ -27,14 +28,14 @@ impl Unwinding {
         }
     }
 
-    /// The panic of this thread has been caught by the runtime.
+    /// Notes that the runtime has caught the panic of this thread.
     pub(crate) fn end(&self, thread: ThreadId) {
         let mut threads = self.threads.borrow_mut();
         threads.retain(|&t| t != thread);
         self.any.set(!threads.is_empty());
     }
 
-    /// Nobody unwinds.
+    /// Notes that no thread unwinds.
     pub(crate) fn reset(&self) {
         self.threads.borrow_mut().clear();
         self.any.set(false);
@@ -45,7 +46,7 @@ impl Unwinding {
         std::thread::panicking() && self.threads.borrow().contains(&thread)
     }
 
-    /// Whether nobody has begun to unwind since the last [`Unwinding::reset`].
+    /// Whether no thread has begun to unwind since the last [`Unwinding::reset`].
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
         !self.any.get()

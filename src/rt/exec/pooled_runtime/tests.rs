@@ -1,4 +1,4 @@
-//! Is an exploration the same whatever was explored before on its OS thread?
+//! Is an exploration the same, independent of earlier explorations on its OS thread?
 
 use std::fmt::Write;
 use std::panic::{Location, catch_unwind};
@@ -53,7 +53,7 @@ unsafe impl Sync for Plain {}
 
 impl Plain {
     fn write(&self) {
-        // SAFETY: as above.
+        // SAFETY: as above, dpor stops the second access of a race.
         self.0.with_mut(|it| unsafe { *it = 1 });
     }
 }
@@ -142,7 +142,7 @@ fn events(trace: &Trace, driver: &Driver) -> String {
     format!("{:?}", events.collect::<Vec<_>>())
 }
 
-/// All that comes of exploring the program.
+/// All results of the exploration of a program.
 fn told(program: fn()) -> String {
     let mut told = String::new();
     let mut pool = stacks(64 * 1024);

@@ -1,7 +1,7 @@
-//! What is left to be done when an execution has ended?
+//! What remains to be done when an execution has ended?
 //!
-//! Threads that have not come to their ends run out or unwind, what failed is noted before they do,
-//! and what the execution has changed is put back.
+//! Threads that have not ended run out or unwind, the failure is noted before they do, and the
+//! memory that the execution has changed is put back.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,17 +23,18 @@ use crate::rt::process::watchdog::Phase;
 use crate::rt::statics::rooted;
 use crate::rt::statics::rooted::Rooted;
 
-/// How an execution has ended, as far as the runtime does not know of it.
+/// The end of an execution, with the data that the runtime does not keep.
 pub(super) struct Ended {
     pub(super) end: End,
-    /// How many events it had when it failed.
+    /// The number of events at the failure.
     pub(super) events: usize,
-    /// The panic that has failed it, and those before that.
+    /// The panic that has failed the execution, and the panics before it.
     pub(super) panics: (Option<Box<Raised>>, Vec<Panic>),
     pub(super) payload: Option<Box<dyn Any + Send>>,
 }
 
-/// An execution has come to this end, and a thread that panicked has left this payload.
+/// Completes an execution that has reached this end, and in which a thread that panicked has left
+/// this payload.
 #[inline]
 pub(super) fn after(
     runtime: &Runtime,
@@ -53,14 +54,13 @@ pub(super) fn after(
         let mut inner = runtime.inner.borrow_mut();
         inner.driver.finish(&end);
         if let End::Pruned(Pruned::Rounds | Pruned::InVain) = end {
-            // It may be shown.
+            // This execution may be reported.
             ended_with = Some(inner.driver.machine.clone());
         }
         drop(inner);
         run_out(runtime, stacks, &mut None);
     }
-    // A panic is the end of an execution where it begins; what it waited for later is of no
-    // interest.
+    // A panic is the end of an execution where it begins; later waits of its thread do not matter.
     let unwinds = rarely!(end.has_panicked() || std::thread::panicking());
     let failing = runtime.failing.get().filter(|_| unwinds);
     let (mut failed, mut events) = failing.unzip();
@@ -80,7 +80,8 @@ pub(super) fn after(
         let earlier = before(earlier.clone(), raised.as_deref(), is_caught);
         runtime.make_known(&end, events, message, earlier);
     }
-    // Mostly the others have ended, and there is nothing left to keep from being unwound.
+    // Mostly the other threads have ended, and no thread is left to run out instead of being
+    // unwound.
     if rarely!(!matches!(end, End::Complete | End::Pruned(_))) && stacks.in_use > 0 {
         *runtime.at_end.borrow_mut() = Some(Box::new(AtEnd {
             end: end.clone(),
@@ -88,12 +89,12 @@ pub(super) fn after(
             message: raised.as_ref().map(|raised| raised.panic.clone()),
             earlier: before(earlier.clone(), raised.as_deref(), is_caught),
         }));
-        // It may have ended while the thread that has failed was unwinding.
+        // The execution may have ended while the thread that has failed was unwinding.
         let mut late = None;
         run_out(runtime, stacks, &mut late);
         payload = payload.or(late.filter(|_| failed.is_some()));
     }
-    // Where every thread has finished there is nothing to unwind.
+    // Where every thread has finished there is no stack to unwind.
     if rarely!(stacks.in_use > 0 || !matches!(end, End::Complete)) {
         tear_down(runtime, stacks, failed, &mut payload);
         if let Some(at_end) = runtime.at_end.take() {
@@ -119,16 +120,16 @@ pub(super) fn after(
     }
     runtime.forget_panics();
     runtime.locals.borrow_mut().reset();
-    // Those that were spawned only now are unwound, too, so it is not put back before.
+    // Threads that were spawned only now are unwound, too, so the machine is not put back before.
     if let Some(machine) = ended_with {
         cold_path();
         let driver = &mut runtime.inner.borrow_mut().driver;
         let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
     }
-    // A static that leads to blocks would have kept them. Only an execution that came to its end
-    // asks for it. Of another one the machine may be that of where it failed, which has not met
-    // what threads met while they were run out.
+    // Blocks that a static leads to would have been kept. Only a complete execution checks this.
+    // The machine of another execution may be the one at its failure, which has not met the objects
+    // that threads met while they ran out.
     let complete = matches!(end, End::Complete);
     let kept = complete && (runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere());
     put_back_statics(runtime);
@@ -140,7 +141,7 @@ pub(super) fn after(
     }
     .unwrap_or(end);
     runtime.tracked.borrow_mut().clear();
-    // It may have been found while the thread that has failed was unwound.
+    // The payload may have been found while the thread that has failed was unwound.
     settle(&mut raised, &mut events, failed, payload.as_deref());
     let earlier = before(earlier, raised.as_deref(), is_caught);
     runtime.pulse.go_on();
@@ -153,8 +154,8 @@ pub(super) fn after(
     }
 }
 
-/// Makes the panic that is told, after so many events, the one with this payload, if that has come
-/// out of the thread that `failed`.
+/// Makes the panic with this payload the panic that is reported, after so many events, if the
+/// payload belongs to the thread that `failed`.
 #[inline]
 fn settle(
     raised: &mut Option<Box<Raised>>,
@@ -177,15 +178,15 @@ fn settle(
     *raised = Some(it);
 }
 
-/// Whether a thread has ended with this panic.
+/// Whether this payload, with which a thread has ended, is that of this panic.
 fn is_of(payload: &Option<Box<dyn Any + Send>>, panic: &Panic) -> bool {
     payload
         .as_deref()
         .is_some_and(|payload| words(payload) == panic.text)
 }
 
-/// The panics before the one that is told, after those that were caught earlier; with that one, if
-/// it `is_caught`, too.
+/// The panics before the reported one, after those that were caught earlier; with the reported one,
+/// if it `is_caught`, too.
 #[inline]
 fn before(mut earlier: Vec<Panic>, raised: Option<&Raised>, is_caught: bool) -> Vec<Panic> {
     if let Some(raised) = raised {
@@ -199,8 +200,8 @@ fn before(mut earlier: Vec<Panic>, raised: Option<&Raised>, is_caught: bool) -> 
     earlier
 }
 
-/// Notes a failure, after so many events if that is known: a destructor of what is still to unwind
-/// may end the process.
+/// Notes a failure, after so many events if that is known: a destructor may end the process while
+/// the threads unwind.
 #[inline]
 fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
     let Some(word) = end.in_a_word() else {
@@ -213,10 +214,11 @@ fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
     *runtime.failed_at.borrow_mut() = end.places();
 }
 
-/// What a complete execution has not given back; blocks do not count if they may be `kept`.
+/// The values and blocks that a complete execution has leaked; blocks do not count if they may be
+/// `kept`.
 #[inline]
 fn leaked(runtime: &Runtime, (must_free, statics): (MustFree, Rooted), kept: bool) -> Option<End> {
-    // Mostly it has given back all.
+    // Mostly there are none.
     let tracked = runtime.tracked.borrow();
     if tracked.iter().all(|value| value.gone) && (kept || runtime.heap.is_empty()) {
         return None;
@@ -225,7 +227,7 @@ fn leaked(runtime: &Runtime, (must_free, statics): (MustFree, Rooted), kept: boo
     left_behind(runtime, (must_free, statics), kept)
 }
 
-/// [`leaked`] where there is something left.
+/// [`leaked`] where there may be some.
 #[cold]
 #[inline(never)]
 fn left_behind(
@@ -240,7 +242,7 @@ fn left_behind(
         false => runtime.heap.left(must_free),
     };
     let rooted = rooted::take_out(&mut blocks, &runtime.heap);
-    // Where something else is leaked, too, these are in nobody's way.
+    // These blocks count only where there is no other leak.
     let doubted = tracked.is_empty() && blocks.is_empty() && statics == Rooted::Doubted;
     if doubted {
         blocks = rooted;
@@ -255,9 +257,9 @@ fn left_behind(
     (!nothing).then_some(End::Leaked(leaked))
 }
 
-/// Lets the threads of an execution that is given up, or has failed, go on to their ends. To unwind
-/// them in the middle of what they do would be cheaper, but then destructors find what no execution
-/// leads to, and one that panics for that ends the process.
+/// Lets the threads of an execution that is abandoned, or has failed, continue to their ends. To
+/// unwind the threads where they are would be cheaper, but then destructors run in states that no
+/// execution reaches, and a destructor that panics because of that ends the process.
 fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box<dyn Any + Send>>) {
     let left = runtime.inner.borrow_mut().driver.detach(FURTHER);
     runtime.unexplored.set(true);
@@ -270,16 +272,15 @@ fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box
     (inner.next, inner.end) = (None, None);
 }
 
-/// How many events an execution that is given up may still have. What is left of its threads after
-/// that unwinds.
+/// The most events of an abandoned execution from that point on. The threads that are left after
+/// that unwind.
 const FURTHER: usize = 10_000;
 
-/// How often destructors of an execution that is torn down may wait while no thread comes to its
-/// end.
+/// The most waits of destructors in an execution that is torn down while no thread ends.
 const WAITS: usize = 100;
 
-/// Unwinds every stack that still has frames. If the thread that `failed` had to wait for others in
-/// the middle of its unwinding, its payload is found only now.
+/// Unwinds every stack that still has frames. If the thread that `failed` had to wait for other
+/// threads in the middle of its unwinding, its payload is found only now.
 fn tear_down(
     runtime: &Runtime,
     stacks: &mut Stacks<'_>,
@@ -294,11 +295,11 @@ fn tear_down(
             break;
         };
         runtime.in_vain.set(0);
-        // What it owns may ask for the runtime. The failure that ended the execution has been found
-        // before.
+        // The destructor of the body may call the runtime. The failure that ended the execution has
+        // been found before.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(body)));
     }
-    // A destructor may have to wait for what another thread holds, or only wait a while.
+    // A destructor may have to wait for a lock that another thread holds, or only wait a while.
     let mut idle = 0;
     while stacks.in_use > 0 && idle < WAITS {
         idle += 1;
@@ -313,8 +314,8 @@ fn tear_down(
             match resume(runtime, thread, coroutine) {
                 Resumed::Suspended if runtime.left.take() => {}
                 Resumed::Suspended => continue,
-                // Whether it unwound to the end or a destructor panicked makes no difference: the
-                // failure that ended the execution has been found before.
+                // A thread that unwound to its end and one with a destructor that panicked are
+                // treated alike: the failure that ended the execution has been found before.
                 Resumed::Finished(ended) => {
                     if failed == Some(thread)
                         && let Err(payload) = ended
@@ -329,7 +330,7 @@ fn tear_down(
             idle = 0;
         }
     }
-    // What still waits will wait for ever; its stack is lost, which is better than hanging.
+    // A thread that still waits will wait for ever; its stack is lost, which is better than a hang.
     if stacks.in_use > 0 {
         stacks.abandon();
         runtime.inner.borrow_mut().stacks.clear();

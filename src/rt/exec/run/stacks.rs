@@ -11,9 +11,9 @@ use crate::rt::coroutine::{Coroutine, Pool};
 pub(super) struct Stacks<'a> {
     pub(super) pool: &'a mut Pool,
     coroutines: Pooled<Running>,
-    /// Stacks that are not to be used again in this execution.
+    /// Stacks that are not reused in this execution.
     resting: Vec<Coroutine>,
-    /// How many threads have one.
+    /// The number of threads that have a stack.
     pub(super) in_use: usize,
 }
 
@@ -30,7 +30,7 @@ impl Empty for Running {
 }
 
 impl<'a> Stacks<'a> {
-    /// Those of an exploration that begins.
+    /// The stacks of an exploration that begins.
     pub(super) fn of(pool: &'a mut Pool) -> Stacks<'a> {
         Stacks {
             pool,
@@ -45,13 +45,13 @@ impl<'a> Stacks<'a> {
         self.coroutines.0.get_mut(thread.index())?.as_mut()
     }
 
-    /// How many threads there may be that have one.
+    /// An upper bound of the number of threads that have had a stack.
     pub(super) fn threads(&self) -> usize {
         self.coroutines.0.len()
     }
 
-    /// A stack for a thread that is about to start. `None` if the system has no memory for one of
-    /// so many bytes as the thread [needs](Stacks::bytes_of); then it is left as it is.
+    /// Takes a stack for a thread that is about to start. `None` if the system has no memory for a
+    /// stack of the size that the thread [needs](Stacks::bytes_of); then `self` is unchanged.
     #[inline]
     pub(super) fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> Option<&mut Coroutine> {
         let coroutine = match inner.stack_asked_for(thread) {
@@ -70,14 +70,14 @@ impl<'a> Stacks<'a> {
         Some(entry(&mut self.coroutines.0, thread.index()).insert(coroutine))
     }
 
-    /// How large the stack of a thread is that has none yet.
+    /// The size of the stack that a thread without one needs.
     #[cold]
     pub(super) fn bytes_of(&self, inner: &Inner, thread: ThreadId) -> usize {
         self.pool
             .bytes_for(inner.stack_asked_for(thread).unwrap_or(0))
     }
 
-    /// Takes back the stack of a thread that has ended, for the next execution.
+    /// Keeps the stack of a thread that has ended until the next execution.
     #[cold]
     pub(super) fn rest(&mut self, thread: ThreadId) {
         if let Some(coroutine) = self.coroutines.0[thread.index()].take() {
@@ -86,10 +86,10 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// Another execution begins.
+    /// Returns the resting stacks to the pool, because another execution begins.
     #[inline]
     pub(super) fn rested(&mut self) {
-        // Mostly none has rested.
+        // Mostly there are none.
         if !self.resting.is_empty() {
             self.recycle_rested();
         }
@@ -102,7 +102,7 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// Takes back the stack of a thread whose code has returned.
+    /// Puts the stack of a thread back into the pool, after the thread has returned from its code.
     #[inline(always)]
     pub(super) fn put_back(&mut self, thread: ThreadId) {
         if let Some(coroutine) = self.coroutines.0[thread.index()].take() {
@@ -111,7 +111,8 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// Gives the stacks up on which threads still are; what is on them is never dropped.
+    /// Abandons the stacks on which threads still are; the values on these stacks are never
+    /// dropped.
     pub(super) fn abandon(&mut self) {
         self.in_use = 0;
         for coroutine in self.coroutines.0.drain(..).flatten() {
@@ -119,7 +120,7 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// Takes back the stack of a thread that has ended, one way or the other.
+    /// Gives the stack of a thread back to the pool, after the thread has ended in any way.
     pub(super) fn end(&mut self, thread: ThreadId) {
         if let Some(coroutine) = self.coroutines.0[thread.index()].take() {
             self.in_use -= 1;
@@ -129,7 +130,8 @@ impl<'a> Stacks<'a> {
 }
 
 impl Drop for Stacks<'_> {
-    /// Nothing uses the stacks of an exploration that is over, so none has to rest any longer.
+    /// No thread uses the stacks of an exploration that is over, so no stack has to rest any
+    /// longer.
     fn drop(&mut self) {
         self.rested();
     }

@@ -1,4 +1,4 @@
-//! Does an exploration give back what it has used?
+//! Does an exploration return the stacks that it has used?
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,7 +11,7 @@ use crate::sync::atomic::AtomicUsize;
 
 use super::*;
 
-/// Explores `body` on stacks of this pool; gives the number of executions.
+/// Explores `body` on stacks of this pool; returns the number of executions.
 fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
     let explorer = Optimal::new(TieBreak::Last);
     let driver = PooledDriver::new(explorer, Limits::default(), Bounds::default());
@@ -43,6 +43,6 @@ fn a_stack_that_has_had_an_object_on_it_is_there_for_the_next_exploration() {
         assert_eq!(explored(body, &mut pool), 1);
         pool.idle()
     });
-    // Some more may have been taken from those that are kept.
+    // The pool may have taken some more of the stacks that are kept.
     assert!(idle[0] > 0 && idle[0] == idle[1], "{idle:?}");
 }
