@@ -1,9 +1,9 @@
-//! How much of the time is the exploration, and how fast is the core alone?
+//! What share of the time does the exploration take, and how fast is the core alone?
 //!
 //! `cargo bench --features bench --bench core` explores programs, runs the same executions from a
 //! record without exploration, in turns, and prints the least times: nanoseconds per event of both,
-//! and the one as a multiple of the other, the *floor*. First the abstract programs of the core's
-//! own tests, which have neither closures nor stacks, and then live ones.
+//! and the ratio of the first to the second, the *floor*. The abstract programs of the core's own
+//! tests come first; these have neither closures nor stacks. Live programs follow.
 
 mod programs;
 

@@ -1,7 +1,7 @@
-//! How long does an exploration take? Counts first, then time.
+//! How long does an exploration take? Counts come first, then times.
 //!
-//! `cargo bench --bench end_to_end [filter]` prints one line per program: executions, those begun
-//! in vain, events, seconds, nanoseconds per event and executions per second.
+//! `cargo bench --bench end_to_end [filter]` prints one line per program: executions, pruned
+//! executions, events, seconds, nanoseconds per event and executions per second.
 
 mod programs;
 
@@ -14,7 +14,7 @@ use dpor::{Builder, thread};
 
 use programs::*;
 
-/// As many accesses to plain memory as to an atomic; `access` is what touches the memory.
+/// As many accesses to plain memory as to an atomic; `access` accesses the memory.
 fn cells<C: Send + Sync + 'static>(cell: fn() -> C, access: fn(&C)) {
     let (x, own) = (AtomicUsize::new(0), [cell(), cell()]);
     run(2, move |i| {
@@ -25,10 +25,10 @@ fn cells<C: Send + Sync + 'static>(cell: fn() -> C, access: fn(&C)) {
     });
 }
 
-/// A cell of its own thread.
+/// A cell that only one thread uses at a time.
 struct Own<C>(C);
 
-// SAFETY: each is used by one thread at a time.
+// SAFETY: only one thread at a time uses each cell.
 unsafe impl<C> Sync for Own<C> {}
 
 fn unwatched() {
@@ -49,7 +49,7 @@ fn watched() {
     );
 }
 
-/// So many looks at what a lock protects, and at a value that is made at the first one.
+/// Reads, `looks` times, a value behind a lock and a value that is initialised at its first use.
 fn lock_and_value(looks: usize) {
     let (lock, value) = (RwLock::new(1), OnceLock::new());
     for _ in 0..looks {
@@ -58,7 +58,7 @@ fn lock_and_value(looks: usize) {
     }
 }
 
-/// So many messages from one thread to another.
+/// Sends `n` messages from one thread to another.
 fn messages(n: usize) {
     let (sender, receiver) = mpsc::channel();
     let other = thread::spawn(move || (0..n).for_each(|message| sender.send(message).unwrap()));
@@ -66,7 +66,7 @@ fn messages(n: usize) {
     other.join().unwrap();
 }
 
-/// Two threads meet so often.
+/// Two threads meet `n` times.
 fn meetings(n: usize) {
     let barrier = Barrier::new(2);
     run(2, move |_| {
@@ -74,7 +74,7 @@ fn meetings(n: usize) {
     });
 }
 
-/// Two threads take turns so often.
+/// Two threads take turns `n` times.
 fn turns(n: usize) {
     let (turn, changed) = (Mutex::new(0), Condvar::new());
     run(2, move |i| {
@@ -89,7 +89,7 @@ fn turns(n: usize) {
     });
 }
 
-/// One thread reads so often what another one writes as often.
+/// One thread reads `n` times, and another one writes as often.
 fn reads_and_writes(n: usize) {
     let lock = RwLock::new(0);
     run(2, move |i| {
@@ -154,8 +154,9 @@ fn main() {
     for n in [100, 1_000, 10_000] {
         bench(&format!("handoff({n})"), Box::new(move || handoff(n)));
     }
-    // A long execution costs as much for each event as a short one. Most of these programs have
-    // more than can be explored.
+    // The programs are cut off after a few long executions: an event of a long execution costs as
+    // much as one of a short execution, and most of these programs have more executions than can be
+    // explored.
     let mut few = settings.clone();
     few.max_permutations = Some(3);
     for n in [100, 1_000, 10_000] {

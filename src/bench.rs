@@ -1,4 +1,4 @@
-//! How much of the time is the exploration? For `benches/core.rs`, and for nobody else.
+//! Measures the share of the exploration in the run time, for `benches/core.rs` only.
 
 use std::panic::Location;
 use std::time::{Duration, Instant};
@@ -12,27 +12,27 @@ use crate::rt::engine::{Explorer, TieBreak};
 use crate::rt::exec::run::{Explored, explore, stacks};
 use crate::rt::object::machine::Learnt;
 
-/// What was measured of one program.
+/// The measurements of one program.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Executions, all of them complete.
+    /// Number of executions, all of them complete.
     pub executions: u64,
-    /// Events of all executions together.
+    /// Number of events in all executions together.
     pub events: u64,
-    /// The least time of several explorations.
+    /// The shortest time of several explorations.
     pub exploring: Duration,
-    /// The least time in which the same executions were run from a record, without exploration.
+    /// The shortest time of a run of the same executions from a record, without exploration.
     pub floor: Duration,
 }
 
-/// How often each is measured, in turns.
+/// How often each program is measured. Explorations and runs from the record take turns.
 const TURNS: usize = 7;
 
 /// Measures a closure.
 ///
 /// # Panics
 ///
-/// If it fails.
+/// If an execution of the closure fails.
 #[track_caller]
 pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     let builder = Builder {
@@ -52,8 +52,8 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     })
 }
 
-/// Measures the programs of the core's own tests by name: no closure, no stack, nothing but the
-/// core.
+/// Measures the programs of the core's own tests by name. These have no closures and no stacks, so
+/// only the core runs.
 pub fn abstract_programs() -> Vec<(&'static str, Measured)> {
     let programs = [
         ("readers(8)", programs::readers(8)),
@@ -74,7 +74,7 @@ fn without_stacks(program: &Program) -> Measured {
     })
 }
 
-/// Measures what `run` does with an explorer.
+/// Measures `run` with an explorer and with the record of the same executions.
 fn measure(mut run: impl FnMut(Box<dyn Explorer>) -> Stats) -> Measured {
     let recorded = Recorded::default();
     let optimal = || Optimal::new(TieBreak::Last);

@@ -1,15 +1,15 @@
-//! The parsers of what comes from outside, for the fuzz targets in `crates/fuzz`.
+//! The parsers of untrusted input, for the fuzz targets in `crates/fuzz`.
 
 use crate::rt::engine::checkpoint::decode;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::statics::image::Image;
 
-/// Parses a schedule; what parses is printed and parsed again, and is the same.
+/// Parses a schedule. A schedule that parses is printed and parsed again, and must be the same.
 ///
 /// # Panics
 ///
-/// If it is not the same.
+/// If the second schedule differs from the first.
 pub fn schedule(text: &str) {
     if let Ok(schedule) = Schedule::parse(text) {
         let printed = schedule.to_string();
@@ -27,8 +27,8 @@ pub fn checkpoint(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// The fuzz targets need a nightly compiler; that they compile and hold on a few inputs needs
-    /// none.
+    /// The fuzz targets need a nightly compiler. This test needs none: it checks that the targets
+    /// compile and do not panic on a few inputs.
     #[test]
     fn a_few_inputs_of_the_fuzz_targets_are_parsed_without_a_panic() {
         for text in [

@@ -26,8 +26,9 @@
 //!   which waiter `notify_one` wakes. [`Report::complete`] says whether everything was explored.
 //! * **Not explored**: behaviour that only weak memory shows. Values are sequentially consistent
 //!   whatever the memory ordering says.
-//! * **Data races**: memory orderings count in full. A `Relaxed` store publishes nothing, and an
-//!   access to plain memory ([`cell::UnsafeCell`]) that relies on it is a failure.
+//! * **Data races**: the detector uses the memory orderings as written. A `Relaxed` store publishes
+//!   nothing, and an access to plain memory ([`cell::UnsafeCell`]) that relies on such a store is a
+//!   failure.
 //!
 //! [`FailureKind`] lists what counts as a failure, [`Builder`] the settings with their environment
 //! variables. The algorithm is Optimal-DPOR (Abdulla, Aronsson, Jonsson, Sagonas, *Source Sets: A
@@ -36,8 +37,8 @@
 //! # Set-up
 //!
 //! The dependency is behind a cfg, so that ordinary builds use std and do not compile this crate.
-//! An exploration runs the test thousands of times, so let the compiler optimise it, and
-//! `generator`, by which it switches between threads:
+//! An exploration runs the test thousands of times, so let the compiler optimise this crate and
+//! `generator`, its library for coroutines:
 //!
 //! ```toml
 //! [target.'cfg(dpor)'.dependencies]
@@ -51,7 +52,7 @@
 //! generator.opt-level = 3
 //! ```
 //!
-//! The code imports from one or the other:
+//! The code imports from one crate or the other:
 //!
 //! ```
 //! #[cfg(dpor)]
@@ -74,8 +75,8 @@
 //!
 //! Where std and loom disagree, this crate has std's signature. A crate that was written for loom
 //! can rename the dependency, `loom = { package = "dpor", .. }`. It gets loom's signatures if it is
-//! compiled with `--cfg loom`, as its tests are. If its cfg has another name, it asks for the
-//! feature `loom`. These are the differences:
+//! compiled with `--cfg loom`, as the tests of such a crate are. If its cfg has another name, it
+//! enables the feature `loom`. These are the differences:
 //!
 //! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and return a [`cell::ConstPtr`] and a
 //!   [`cell::MutPtr`];
@@ -86,15 +87,15 @@
 //! * the first thread of a model has no [name](thread::Thread::name);
 //! * [`Builder::max_branches`](Builder#structfield.max_branches) also counts spin hints, such as
 //!   [`thread::yield_now`];
-//! * a static of [`lazy_static!`] can be used only inside a model, and by threads that outlive the
-//!   first one only before that one has ended;
+//! * a static of [`lazy_static!`] can be used only inside a model; a thread that outlives the first
+//!   thread can use it only until the first thread has ended;
 //! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or to a waker
-//!   of [`future::block_on`], are from [`alloc::alloc`](alloc::alloc()), or the test tracks them,
-//!   see [`Builder::check_leaks`](Builder#structfield.check_leaks);
-//! * the environment variables that loom has, such as `LOOM_MAX_BRANCHES`, count where the one of
+//!   of [`future::block_on`], are from [`alloc::alloc`](alloc::alloc()), or are tracked by the
+//!   test, see [`Builder::check_leaks`](Builder#structfield.check_leaks);
+//! * loom's environment variables, such as `LOOM_MAX_BRANCHES`, take effect where the variable of
 //!   this crate, here `DPOR_MAX_BRANCHES`, is not set.
 //!
-//! A build has one `dpor`: the feature holds for every crate in it that uses one.
+//! A build contains one `dpor`: the feature applies to every crate of the build that uses it.
 
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 // docs.rs shows which feature an item needs.
@@ -121,9 +122,10 @@ mod rt;
 pub mod sync;
 pub mod thread;
 
-/// Maximum number of threads in one execution of loom, for tests that ask.
+/// Maximum number of threads in one execution of loom, for tests that read it.
 ///
-/// Here [`Builder::max_threads`] says how many there may be at once, which are 1000 by default.
+/// In this crate [`Builder::max_threads`] is the maximum number of threads at once, by default
+/// 1000.
 pub const MAX_THREADS: usize = 5;
 
 pub use crate::exploration::regions::{explore, skip_branch, stop_exploring};

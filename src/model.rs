@@ -1,4 +1,5 @@
-//! Exploring a closure, and what the closure can ask for while it is explored.
+//! Entry points: explore a closure, replay one execution of it, and the functions that the closure
+//! may call meanwhile.
 
 use std::panic::Location;
 use std::sync::PoisonError;
@@ -18,7 +19,7 @@ use crate::verdict::report::{Passed, Report, Verdict};
 
 /// Explores every trace of `f`, with the settings of the environment.
 ///
-/// Everything that the threads share is created in `f`, or is a static.
+/// Everything that the threads share must be created in `f` or be a static.
 ///
 /// ```
 /// use dpor::sync::{Arc, Mutex};
@@ -35,10 +36,13 @@ use crate::verdict::report::{Passed, Report, Verdict};
 ///
 /// # Panics
 ///
-/// At the first execution that fails: with the test's own panic, or with a sentence on what else
-/// went wrong. The report goes to standard error. Also if no execution has come to its end, because
-/// each was given up or a limit let none run: then nothing was tested. Also if an environment
-/// variable is malformed, and where [`Builder::explore`] panics.
+/// At the first execution that fails: with the test's own panic, or with a sentence that names
+/// another kind of failure. The report goes to standard error.
+///
+/// If no execution runs to its end, because each was pruned or because a limit allowed none: then
+/// nothing was tested.
+///
+/// If an environment variable is malformed, and where [`Builder::explore`] panics.
 #[track_caller]
 pub fn model<F>(f: F)
 where
@@ -81,9 +85,9 @@ where
 
 /// Names `object` in reports.
 ///
-/// `dpor::name(&*queue, "queue")` gives the name to everything that the object is made of. The name
-/// belongs to the place in memory where the object is now, in this execution and all others.
-/// Outside a model this does nothing.
+/// `dpor::name(&*queue, "queue")` gives the name to every part of the object. The name belongs to
+/// the place in memory where the object is now, in this execution and in all others. Outside a
+/// model this does nothing.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -133,13 +137,13 @@ impl Builder {
         self.checked(&f);
     }
 
-    /// [`Builder::check`], whosesoever its signature is, for who may want a report. It knows
-    /// nothing of the closure's type, so that it is not compiled once for each test.
+    /// [`Builder::check`] without a signature of std's or loom's. The closure's type is erased, so
+    /// that this function is not compiled once for each test.
     #[track_caller]
     pub(crate) fn checked(&self, f: &dyn Work) -> Passed {
         let failure = match self.explored(f) {
             Ok(passed) if mostly!(passed.driver.stats.complete > 0) => return passed,
-            // A part of an exploration is taken up later.
+            // The next run resumes this exploration, so it may end without a complete execution.
             Ok(passed)
                 if self.checkpoint_file.is_some()
                     && matches!(passed.verdict, Verdict::Stopped(_)) =>
@@ -148,7 +152,7 @@ impl Builder {
             }
             Ok(passed) => match passed.report().tested_nothing() {
                 None => return passed,
-                // It was told.
+                // `explored` has printed the sentence already.
                 Some(nothing) => std::panic::resume_unwind(Box::new(nothing)),
             },
             Err(failure) => failure,
@@ -166,7 +170,8 @@ impl Builder {
                     let replay = replay_command::replay_from(&path);
                     format!("kept       in {}\nreplay     {replay}", path.display())
                 }
-                // Otherwise it would be lost.
+                // No other line contains the whole schedule: the report abbreviates it, and no file
+                // was written.
                 (None, true) => format!("all of it  {schedule}"),
                 (None, false) => String::new(),
             };
@@ -207,14 +212,14 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// The first execution that failed. It is no failure if no execution has come to its end
-    /// ([`Report::executions`] is 0), as it is for [`Builder::check`]; standard error says so.
+    /// The first execution that failed. If no execution runs to its end ([`Report::executions`] is
+    /// 0), [`Builder::check`] panics, but this returns no error; standard error says so.
     ///
     /// # Panics
     ///
     /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place,
-    /// if a setting has a value that it cannot have, if settings contradict each other, or if a
-    /// checkpoint cannot be resumed.
+    /// if a setting has an invalid value, if settings contradict each other, or if a checkpoint
+    /// cannot be resumed.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
     where
@@ -223,7 +228,7 @@ impl Builder {
         self.explored(&f).map(|passed| passed.report())
     }
 
-    /// [`Builder::explore`] without a report, which few ask for.
+    /// [`Builder::explore`] without a report, because most callers need none.
     #[track_caller]
     fn explored(&self, f: &dyn Work) -> Result<Passed, Box<Failure>> {
         assert!(
@@ -249,8 +254,9 @@ impl Builder {
 }
 
 impl Builder {
-    /// Says where a schedule that does not fit comes from, if that is the environment: every test
-    /// that runs is told to follow it, and it is for one of them.
+    /// Adds to a failure that its schedule does not fit, if so, that the schedule comes from the
+    /// environment. Every test that runs gets this schedule, and the schedule fits only one of
+    /// them.
     fn told_of_the_variable(&self, mut failure: Box<Failure>) -> Box<Failure> {
         let of_variable = self.replay.as_deref().is_some_and(is_of_variable);
         if failure.kind == FailureKind::Schedule && of_variable {
@@ -267,18 +273,19 @@ impl Builder {
     }
 }
 
-/// Whether this schedule is that of the environment, and not the program's own.
+/// Whether this schedule is the environment's and not the program's own.
 fn is_of_variable(text: &str) -> bool {
     std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text)
 }
 
-/// The schedule that is to be followed; `None`, and a line that says so, if this model is not the
-/// one that the text is for. What the program gives itself is for the model that it gives it to.
+/// Returns the schedule to follow. `None`, with a line on standard error, if the text names another
+/// model than this one. A schedule that the program sets itself applies to the model for which the
+/// program sets it.
 fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     let by_program = !is_of_variable(text);
     let parse = |text: &str| {
         let (schedule, nth) = numbered_model::unnumbered(text)?;
-        // An error counts the bytes of the whole text.
+        // An error names a position in bytes, which counts from the beginning of the whole text.
         let before = text.len() - schedule.len();
         let schedule = Schedule::parse(&format!("{:before$}{schedule}", ""))?;
         let last = numbered_model::last();
@@ -300,12 +307,12 @@ fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     }
 }
 
-/// How many values one choice may have. Those that are planned take some 30 bytes each.
+/// The most values of one choice. Each planned value takes some 30 bytes.
 const OPTIONS_MAX: usize = 1 << 24;
 
-/// Returns a value below `options`; every one of them is explored.
+/// Returns a value below `options`; every value is explored.
 ///
-/// Outside a model it is 0.
+/// Returns 0 outside a model.
 ///
 /// ```
 /// let outcomes = dpor::outcomes(|| (dpor::choose(3), dpor::any::<bool>()));
@@ -314,7 +321,8 @@ const OPTIONS_MAX: usize = 1 << 24;
 ///
 /// # Panics
 ///
-/// If `options` is 0 or more than 2^24, since each is an execution of its own, and all are planned.
+/// If `options` is 0 or more than 2^24, since each value needs an execution of its own, and all of
+/// them are planned at once.
 #[track_caller]
 pub fn choose(options: usize) -> usize {
     assert!(options > 0, "choose(0) has nothing to choose from");
@@ -328,9 +336,9 @@ pub fn choose(options: usize) -> usize {
     }
 }
 
-/// A type all of whose values can be explored.
+/// A type with few enough values that all of them can be explored.
 pub trait Any: sealed::Sealed {
-    /// Returns one of the values; every one of them is explored.
+    /// Returns one of the values; every value is explored.
     #[track_caller]
     fn any() -> Self;
 }
@@ -353,15 +361,16 @@ impl Any for u8 {
     }
 }
 
-/// Returns any value of `T`; every one of them is explored.
+/// Returns a value of `T`; every value is explored.
 #[track_caller]
 pub fn any<T: Any>() -> T {
     T::any()
 }
 
-/// Gives up the execution if `condition` is false.
+/// Prunes the execution if `condition` is false.
 ///
-/// The execution counts as [pruned](Report::pruned). Outside a model this does nothing.
+/// The execution ends here and counts as [pruned](Report::pruned). Outside a model this does
+/// nothing.
 ///
 /// ```
 /// let outcomes = dpor::outcomes(|| {

@@ -1,6 +1,7 @@
-//! Which programs are measured?
+//! The programs that the benches measure.
 //!
-//! Those of [`text`], on `dpor`. Nobody counts their steps here, since events are counted.
+//! They are those of [`text`], on `dpor`. Their steps are not counted here, because the benches
+//! count events.
 
 #![allow(dead_code, reason = "each bench measures a part of them")]
 

@@ -1,11 +1,11 @@
-//! What do the programs do that are measured?
+//! The programs that the benches measure.
 //!
-//! They are written once, as the body of a macro that is told which crate to import `sync` and
-//! `thread` from, for all benches and for the other checkers. Each says how many *steps* it makes,
-//! the operations that its text has on what threads share (atomics, locks, parks, spawns, joins),
-//! so that all checkers are measured by the same unit; an operation on an `Arc` is not one. Where
-//! the macro is used there are a function `step`, which is told of them, and a function `check`,
-//! which is told whether what is asserted holds.
+//! They are written once, as the body of a macro that takes the crate to import `sync` and `thread`
+//! from, for all benches and for the other checkers. Each program counts its *steps*, the
+//! operations in its text on shared objects (atomics, locks, parks, spawns, joins), so that all
+//! checkers are measured in the same unit; an operation on an `Arc` is no step. The caller of the
+//! macro defines two functions: `step` receives the number of steps, and `check` receives whether
+//! an assertion holds.
 
 macro_rules! texts {
     ($krate:ident) => {
@@ -13,7 +13,8 @@ macro_rules! texts {
         use $krate::sync::{Arc, Mutex};
         use $krate::thread;
 
-        /// Runs `threads` copies of `body`, which get their number from 0, and joins them.
+        /// Runs `threads` copies of `body`, which get their numbers, counted from 0, and joins
+        /// them.
         pub(crate) fn run(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
             let body = Arc::new(body);
             let handles: Vec<_> = (0..threads)
@@ -87,7 +88,7 @@ macro_rules! texts {
             });
         }
 
-        /// With a bug that is to be found.
+        /// A program with a bug, which the checkers are to find.
         pub(crate) fn asserted_update(threads: usize) {
             let x = Arc::new(AtomicUsize::new(0));
             let y = x.clone();

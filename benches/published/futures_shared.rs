@@ -1,5 +1,5 @@
-//! Is a task that waits for a `Shared` woken if another one was, and drops its own instead
-//! (futures-rs, issue 2706)?
+//! If a task is woken and drops its `Shared` instead of polling it, is another task woken that
+//! waits for a clone of it (futures-rs, issue 2706)?
 //!
 //! Copied by `run` into the tests of futures-util 0.3.34. Its `Shared` has the atomic and the mutex
 //! of `dpor`.

@@ -1,4 +1,4 @@
-//! Is a channel that both sides close freed behind the last use of it (s2n-quic-core 0.91.0,
+//! Is a channel that both sides close freed only after its last use (s2n-quic-core 0.91.0,
 //! `sync::spsc`)?
 //!
 //! Copied by `run` into the tests of s2n-quic-core. Its channel has the atomics and the waker of

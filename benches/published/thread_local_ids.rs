@@ -9,11 +9,11 @@ use std::sync::Arc;
 use dpor::cell::UnsafeCell;
 use thread_local::ThreadLocal;
 
-/// A number that only the thread that it belongs to changes.
+/// A number that only its own thread changes.
 #[derive(Default)]
 struct Number(UnsafeCell<u32>);
 
-// SAFETY: whether one thread at a time has it is what the test asks.
+// SAFETY: the test checks that one thread at a time has the number.
 unsafe impl Send for Number {}
 
 impl Number {
@@ -26,13 +26,13 @@ impl Number {
 /// Changes the number of the thread that drops this.
 struct Last {
     own: *const Number,
-    /// Where that is.
+    /// The map that contains the number.
     _numbers: Arc<ThreadLocal<Number>>,
 }
 
 impl Drop for Last {
     fn drop(&mut self) {
-        // SAFETY: all numbers are still there.
+        // SAFETY: `_numbers` keeps all numbers alive.
         unsafe { &*self.own }.change();
     }
 }
@@ -47,8 +47,8 @@ fn thread_local_ids() {
         let numbers = Arc::new(ThreadLocal::<Number>::new());
         let theirs = numbers.clone();
         let first = dpor::thread::spawn(move || {
-            // This variable is there before the one that gives the id back, and so it is dropped
-            // after that one.
+            // This thread-local variable exists before the one that returns the id, so its
+            // destructor runs after the destructor of that variable.
             LAST.with_borrow_mut(|last| {
                 let own: *const Number = theirs.get_or_default();
                 *last = Some(Last {

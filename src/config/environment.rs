@@ -1,7 +1,7 @@
-//! What do the variables of the environment say, and what is wrong with one that says nothing?
+//! Reads the environment variables.
 //!
-//! A variable that is empty is one that is not set. One that does not parse is an error that names
-//! it, its value and what was expected.
+//! An empty variable counts as not set. A variable that does not parse is an error that names the
+//! variable, its value and the expected form.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::config::{Executions, LOOM};
 
-/// The value of a variable, or what is wrong with it.
+/// Returns the value of a variable, or an error if the value is not UTF-8.
 pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
     match std::env::var(name) {
         Ok(text) => Ok(Some(text)),
@@ -23,7 +23,7 @@ pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// The variables that loom has, too.
+/// The variables that loom has, too, under both names.
 const OF_LOOM: [(&str, &str); 8] = [
     ("DPOR_MAX_BRANCHES", "LOOM_MAX_BRANCHES"),
     ("DPOR_MAX_PERMUTATIONS", "LOOM_MAX_PERMUTATIONS"),
@@ -35,20 +35,21 @@ const OF_LOOM: [(&str, &str); 8] = [
     ("DPOR_LOCATION", "LOOM_LOCATION"),
 ];
 
-/// Where variables are looked up.
+/// The source of variables: the environment, or a test's replacement for it.
 pub(crate) struct Environment<'a> {
     pub(crate) get: &'a dyn Fn(&str) -> Result<Option<String>, String>,
 }
 
 impl Environment<'_> {
-    /// What it is set to. Scripts set a variable to nothing where they mean that it is not set.
+    /// Returns the value of a variable. An empty value counts as not set, because scripts set a
+    /// variable to the empty text to unset it.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, String> {
         let text = (self.get)(name)?;
         Ok(text.filter(|text| !text.trim().is_empty()))
     }
 
-    /// The name of the variable that is set: loom's where its users' scripts set it, and ours is
-    /// not set.
+    /// Returns the name of the variable to read: loom's variable if this build has loom's
+    /// signatures, loom's variable is set and ours is not; otherwise ours.
     pub(crate) fn either(&self, name: &'static str) -> &'static str {
         let is_set = |name| !matches!(self.text(name), Ok(None));
         let of_loom = OF_LOOM.iter().find(|(ours, _)| LOOM && *ours == name);
@@ -83,7 +84,7 @@ impl Environment<'_> {
         self.parse(name, format_args!("a whole number of {unit}"))
     }
 
-    /// A time, in seconds where no unit is named.
+    /// Parses a duration, in seconds if the value names no unit.
     pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>, String> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
@@ -107,7 +108,8 @@ impl Environment<'_> {
         }
     }
 
-    /// Whether schedules are wanted, or which of the test's own log.
+    /// Returns whether standard error shows schedules (`Ok`), or the filter for the test's own log
+    /// (`Err`).
     pub(crate) fn log(&self, name: &str) -> Result<Option<Result<bool, String>>, String> {
         Ok(match self.text(name)? {
             None => None,
@@ -115,7 +117,8 @@ impl Environment<'_> {
                 "0" => Ok(false),
                 "1" => Ok(true),
                 filter => match filter.parse::<Targets>() {
-                    // No crate has one of these names.
+                    // No crate has one of these names, so `true` or `false` is a mistake and no
+                    // filter.
                     Ok(_) if !matches!(filter, "true" | "false") => Err(filter.to_owned()),
                     _ => {
                         return Err(format!(
@@ -162,12 +165,13 @@ impl Environment<'_> {
     }
 }
 
-/// The units of a time, with the seconds that each has. One that ends with another comes first.
+/// The units of a duration, with the seconds that each has. `ms` stands before `s`, because a value
+/// in milliseconds also ends with `s`.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// The time that a text says; otherwise what is to be added to what was expected.
+/// Parses a duration. An error is the text to append to the message about the expected form.
 fn duration(text: &str) -> Result<Duration, &'static str> {
-    // Whole seconds are exact, however many there are.
+    // Whole seconds are parsed without a float, so large numbers are exact.
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
@@ -176,19 +180,20 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
         Some((number.trim_end(), seconds))
     });
     let (number, seconds) = with_unit.unwrap_or((text, 1.0));
-    // What else a float may be written as is more likely a mistake: `inf`, `1e3`, `-1`.
+    // The other forms of a float are more likely a mistake: `inf`, `1e3`, `-1`.
     let is_number = number.bytes().all(|it| it.is_ascii_digit() || it == b'.');
     let number = number.parse().ok().filter(|_: &f64| is_number).ok_or("")?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "; this one is too big")
 }
 
-/// What is added of a text that is no number of those that are read: they have no sign, so one that
-/// has only digits is too big.
+/// Returns the text to append to an error if the value did not parse because it is too large. The
+/// numbers that are read have no sign, so a value that consists of digits alone and does not parse
+/// is too large.
 fn too_big(text: &str) -> &'static str {
     let text = text.trim();
     let digits = text.strip_prefix('+').unwrap_or(text);
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    // Zero is no number of what counts from 1.
+    // Zero fails to parse where numbers count from 1, and is not too large.
     let is_zero = digits.bytes().all(|byte| byte == b'0');
     match is_number && !is_zero {
         true => "; this one is too big",

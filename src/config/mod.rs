@@ -1,7 +1,9 @@
-//! Which settings and limits exist, where do they come from, and in which unit?
+//! The settings and limits of an exploration: their units, their defaults and the environment
+//! variables that set them.
 //!
 //! Every setting is a field of [`Builder`]; the environment sets its first value. A variable that
-//! does not parse is an error that names it, its value and what was expected (`environment.rs`).
+//! does not parse is an error that names the variable, its value and the expected form
+//! (`environment.rs`).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,8 +16,8 @@ use tracing_subscriber::filter::Targets;
 use crate::config::environment::{Environment, variable};
 use crate::rt::coroutine::largest_stack;
 
-/// Whether this build has loom's signatures, and with them its notion of a leak, where loom and std
-/// disagree. What differs by its type says `cfg` itself.
+/// Whether this build has loom's signatures, and with them loom's notion of a leak, where loom and
+/// std disagree. Items with another type in the two builds use `cfg` directly.
 pub(crate) const LOOM: bool = cfg!(any(loom, feature = "loom"));
 
 /// Algorithm that decides which executions to run.
@@ -25,21 +27,21 @@ pub enum Algorithm {
     /// Optimal-DPOR: explores every trace exactly once and nothing else.
     #[default]
     Optimal,
-    /// Source-DPOR: explores every trace; some executions are begun and then pruned.
+    /// Source-DPOR: explores every trace; begins some executions and then prunes them.
     Source,
-    /// Flanagan and Godefroid's DPOR with sleep sets; mostly more executions are begun and then
-    /// pruned than by `Source`.
+    /// Flanagan and Godefroid's DPOR with sleep sets: explores every trace; mostly begins and then
+    /// prunes more executions than `Source`.
     Classic,
-    /// Sleep sets alone: explores every trace; many executions are begun and then pruned.
+    /// Sleep sets alone: explores every trace; begins many executions and then prunes them.
     SleepSets,
     /// Explores every interleaving.
     Naive,
     /// Explores every trace that needs at most [`Builder::preemption_bound`] preemptions (or
     /// [`Builder::switch_bound`] switches, or [`Builder::delay_bound`] delays).
     ///
-    /// Traces that need fewer come first. Without a bound it explores all traces, in the order of
-    /// the preemptions they need. Some executions are begun and then pruned, and memory grows with
-    /// the number of prefixes.
+    /// Traces that need fewer come first. Without a bound it explores all traces, ordered by the
+    /// number of preemptions that they need. It begins some executions and then prunes them, and
+    /// its memory grows with the number of prefixes.
     Bounded,
     /// Samples [`Builder::iterations`] executions by a random walk, uniform over the enabled
     /// threads.
@@ -47,12 +49,12 @@ pub enum Algorithm {
     /// Samples [`Builder::iterations`] executions with random thread priorities, which change at
     /// `pct_depth - 1` random moments ([`Builder::pct_depth`]; Burckhardt et al., ASPLOS 2010).
     Pct,
-    /// Samples [`Builder::iterations`] executions with random priorities of events, drawn anew for
+    /// Samples [`Builder::iterations`] executions with random priorities of events, drawn again for
     /// events that lost a race (Yuan et al., CAV 2018).
     Pos,
 }
 
-/// The names that `DPOR_ALGORITHM` takes.
+/// The values of `DPOR_ALGORITHM`.
 const ALGORITHMS: [(&str, Algorithm); 9] = [
     ("optimal", Algorithm::Optimal),
     ("source", Algorithm::Source),
@@ -66,7 +68,7 @@ const ALGORITHMS: [(&str, Algorithm); 9] = [
 ];
 
 impl Algorithm {
-    /// What `DPOR_ALGORITHM` calls it.
+    /// Returns the value of `DPOR_ALGORITHM` that selects this algorithm.
     pub(crate) fn name(self) -> &'static str {
         let found = ALGORITHMS.iter().find(|(_, algorithm)| *algorithm == self);
         found.map_or("", |(name, _)| name)
@@ -75,17 +77,17 @@ impl Algorithm {
 
 /// Order in which [`Algorithm::Optimal`] runs the executions it has planned.
 ///
-/// Every order explores every trace exactly once. They differ in which traces come early, and in
-/// memory: whatever has been begun and is not finished is kept. A planned execution diverges from
-/// an earlier one at some depth. *Tree order* puts those that diverge latest from the first
-/// execution first, then those that diverge earlier.
+/// Every order explores every trace exactly once. The orders differ in which traces come early, and
+/// in memory: every branch that is begun and not finished is kept. A planned execution diverges
+/// from an earlier one at some depth. *Tree order* puts the executions that diverge latest from the
+/// first execution first, then those that diverge earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
     /// The first planned execution in tree order.
     ///
-    /// Needs the least memory, and the least work for each execution: it repeats most of the one
-    /// before.
+    /// Needs the least memory, and the least work for each execution: most of an execution repeats
+    /// the one before.
     #[default]
     DepthFirst,
     /// The planned execution at 1/2 of tree order, then at 1/4, 3/4, 1/8, 5/8, and so on (the van
@@ -93,20 +95,21 @@ pub enum Order {
     BitReversal,
     /// Takes turns between the depths at which executions diverge.
     ///
-    /// Next is the depth whose last turn was longest ago; depths that have had no turn come first,
-    /// the smallest first. Within a depth it is the execution that was planned last.
+    /// The next depth is the one that had its last turn the longest time ago; depths that have had
+    /// no turn come first, the smallest first. Within a depth, the execution that was planned last
+    /// comes first.
     RoundRobin,
     /// Moves on in tree order by the square root of the number of planned executions, wrapping
     /// around at the end.
     Stride,
     /// Reverses the pair of places in the program that was reversed least often so far.
     ///
-    /// Of several such pairs, the one that stands first in the program; within a pair, the
-    /// execution that was planned last.
+    /// If several pairs were reversed equally often, the pair that stands first in the program
+    /// comes first; within a pair, the execution that was planned last.
     ConflictFirst,
 }
 
-/// The names that `DPOR_ORDER` takes.
+/// The values of `DPOR_ORDER`.
 const ORDERS: [(&str, Order); 5] = [
     ("depth_first", Order::DepthFirst),
     ("bit_reversal", Order::BitReversal),
@@ -116,7 +119,7 @@ const ORDERS: [(&str, Order); 5] = [
 ];
 
 impl Order {
-    /// What `DPOR_ORDER` calls it.
+    /// Returns the value of `DPOR_ORDER` that selects this order.
     pub(crate) fn name(self) -> &'static str {
         let found = ORDERS.iter().find(|(_, order)| *order == self);
         found.map_or("", |(name, _)| name)
@@ -131,7 +134,7 @@ pub enum Executions {
     All,
     /// The execution with this number, counted from 1 as in a report.
     ///
-    /// Executions that were pruned because another one covers them do not count.
+    /// Executions that were pruned because other executions cover them do not count.
     Only(u64),
 }
 
@@ -157,16 +160,16 @@ pub struct Builder {
     /// Maximum number of threads alive at once, main included; more are a
     /// [failure](crate::FailureKind::Limit).
     ///
-    /// Who spawns without end is told so by it, instead of by a system that has no memory for
-    /// another stack.
+    /// With this limit a test that spawns without end fails with a report, before the system runs
+    /// out of memory for another stack.
     ///
     /// Environment: `DPOR_MAX_THREADS`. Default: 1000.
     pub max_threads: usize,
     /// Maximum number of events in one execution; more are a [failure](crate::FailureKind::Limit).
     ///
-    /// A thread that is unwound because its execution has failed or is over may make a tenth as
-    /// many operations. What it would do after that, as destructors do that come to no end, is not
-    /// done.
+    /// After its execution has failed or ended, a thread is unwound. While it unwinds it may
+    /// perform at most a tenth of this number of operations. Further operations are not performed,
+    /// for example those of a destructor that never ends.
     ///
     /// With loom's signatures each spin hint, such as [`yield_now`](crate::thread::yield_now),
     /// counts as an event.
@@ -175,66 +178,71 @@ pub struct Builder {
     pub max_branches: usize,
     /// Maximum number of executions, after which the exploration stops.
     ///
-    /// Pruned executions count, those of a checkpoint do not.
+    /// Pruned executions count, executions from before a checkpoint do not.
     ///
     /// Environment: `DPOR_MAX_PERMUTATIONS`. Default: `None`, no limit.
     pub max_permutations: Option<usize>,
-    /// Maximum duration of the exploration, which stops at the first execution that ends after it.
+    /// Maximum duration of the exploration. The exploration stops at the first execution that ends
+    /// after it.
     ///
     /// Environment: `DPOR_MAX_DURATION`, in seconds, or with a unit: `500ms`, `1.5`, `10s`, `2m`,
     /// `1h`. Default: `None`, no limit.
     pub max_duration: Option<Duration>,
-    /// Maximum memory for planned executions, in bytes; the exploration stops when they need more.
+    /// Maximum memory for planned executions, in bytes; the exploration stops when planned
+    /// executions need more.
     ///
     /// The memory of the test itself does not count.
     ///
     /// Environment: `DPOR_MAX_MEMORY`. Default: `None`, no limit.
     pub max_memory: Option<usize>,
-    /// Maximum number of preemptions: switches away from a thread that could go on and has not just
-    /// come to a hint, such as [`yield_now`](crate::thread::yield_now).
+    /// Maximum number of preemptions: switches away from a thread that is enabled and has not just
+    /// reached a hint, such as [`yield_now`](crate::thread::yield_now).
     ///
-    /// Every trace that can be executed with at most this many is explored. [`Algorithm::Bounded`]
-    /// does that, whatever exhaustive algorithm is set; standard error says so if the one set is
-    /// neither that nor the default. A sampling algorithm takes no bound. At most one of the three
-    /// bounds can be set.
+    /// Every trace that can be executed with at most this many preemptions is explored.
+    /// [`Algorithm::Bounded`] explores them, whatever exhaustive algorithm is set; standard error
+    /// says so if the set algorithm is neither `Bounded` nor the default. A sampling algorithm
+    /// takes no bound. At most one of the three bounds can be set.
     ///
     /// Environment: `DPOR_MAX_PREEMPTIONS`. Default: `None`, no bound.
     pub preemption_bound: Option<usize>,
     /// Maximum number of context switches.
     ///
     /// Every switch from one thread to another counts, also away from a thread that is blocked or
-    /// has ended; the start of a thread does not, nor a switch to one that looks again in a spin
-    /// loop because nobody else can go on. Otherwise like [`Builder::preemption_bound`].
+    /// has ended. The start of a thread does not count. Neither does a switch to a thread in a spin
+    /// loop that reads again because no other thread is enabled. Otherwise like
+    /// [`Builder::preemption_bound`].
     ///
     /// Environment: `DPOR_MAX_SWITCHES`. Default: `None`, no bound.
     pub switch_bound: Option<usize>,
-    /// Maximum number of delays: deviations from a scheduler that has no choice.
+    /// Maximum number of delays: deviations from a deterministic scheduler.
     ///
-    /// That scheduler goes on with the thread that ran last, or else, and where that one has come
-    /// to a hint such as [`yield_now`](crate::thread::yield_now), with the next one that can run.
-    /// Passing over one thread is one delay. Threads are ordered by the tree of spawns: main, its
-    /// first child, the children of that one, main's second child, and so on. Otherwise like
-    /// [`Builder::preemption_bound`].
+    /// That scheduler continues with the thread that ran last. If that thread is not enabled, or
+    /// has reached a hint such as [`yield_now`](crate::thread::yield_now), the scheduler continues
+    /// with the next enabled thread. Passing over one thread is one delay. Threads are ordered by
+    /// the tree of spawns: main, its first child, the children of that child, main's second child,
+    /// and so on. Otherwise like [`Builder::preemption_bound`].
     ///
     /// Environment: `DPOR_MAX_DELAYS`. Default: `None`, no bound.
     pub delay_bound: Option<usize>,
-    /// Maximum number of times in an execution that a thread reaches one spin hint with something
-    /// changed.
+    /// Maximum number of times in an execution that a thread reaches one spin hint after it has
+    /// changed shared state.
     ///
     /// Spin hints are [`yield_now`](crate::thread::yield_now) and
-    /// [`spin_loop`](crate::hint::spin_loop). Changed means by the thread, since its last hint. A
-    /// thread that would reach the hint once more goes no further, as with
-    /// [`assume`](crate::assume). This is for loops that make progress in every round until another
-    /// thread acts: they have infinitely many executions. If any executions were left out, the
-    /// report is not complete ([`Verdict::Rounds`](crate::Verdict::Rounds)). At least 1.
+    /// [`spin_loop`](crate::hint::spin_loop). Only a change that the thread itself has made since
+    /// its last hint counts. An execution in which a thread would reach the hint once more is
+    /// pruned, as with [`assume`](crate::assume). This limit is for loops that make progress in
+    /// every round until another thread acts: they have infinitely many executions. If any
+    /// executions were left out, the report is not complete
+    /// ([`Verdict::Rounds`](crate::Verdict::Rounds)). At least 1.
     ///
     /// Environment: `DPOR_MAX_ROUNDS`. Default: `None`, no limit.
     pub max_rounds: Option<usize>,
     /// Whether standard error shows the progress of the exploration.
     ///
-    /// On a terminal this is a bar, elsewhere a line every few seconds. `None` shows it unless the
-    /// test harness captures what tests print; then it is one line, after a minute, if no
-    /// [`max_duration`](Builder#structfield.max_duration) ends the exploration.
+    /// On a terminal the progress is a bar, elsewhere a line every few seconds. `None` shows it
+    /// unless the test harness captures the output of tests. If the harness captures it, the
+    /// progress is a single line after a minute, and no line if
+    /// [`max_duration`](Builder#structfield.max_duration) is set.
     ///
     /// Environment: `DPOR_PROGRESS`, 0 or 1. Default: `None`.
     pub progress: Option<bool>,
@@ -244,16 +252,16 @@ pub struct Builder {
     pub log: bool,
     /// Filter for the test's `tracing` events that standard error shows in every execution.
     ///
-    /// Each comes with the modelled thread and the number of the last event. A filter is `debug`,
-    /// say, or `my_crate=trace,other=warn`, as
-    /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html)
-    /// reads it. With `None`, only the report of a failure shows events, and shows all of them. If
-    /// the test has a `tracing` subscriber of its own, that subscriber gets everything and this
+    /// Each event is shown with the modelled thread and the number of the last operation. A filter
+    /// is, for example, `debug` or `my_crate=trace,other=warn`, in the syntax of
+    /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html).
+    /// With `None`, only the report of a failure shows events, and it shows all of them. If the
+    /// test has a `tracing` subscriber of its own, that subscriber gets every event and this
     /// setting has no effect.
     ///
     /// Environment: `DPOR_LOG`, any value but 0 and 1. Default: `None`.
     pub log_filter: Option<String>,
-    /// No effect, exists for users of loom: source locations cost nothing here, so reports always
+    /// No effect; exists for users of loom. Source locations cost nothing here, so reports always
     /// have them.
     ///
     /// Environment: `DPOR_LOCATION`, 0 or 1. Default: `true`.
@@ -266,10 +274,11 @@ pub struct Builder {
     ///
     /// If the file exists, the exploration resumes from it; once everything is explored, the file
     /// is removed. One file serves one test at a time, and only [`Algorithm::Optimal`] without a
-    /// bound can keep one. Of a test with several models it serves one at a time: while it belongs
-    /// to one, the others are explored without a file, and standard error says so. Whose turn it is
-    /// in an [`Order`] is not kept: the order starts anew. What closures return is not kept either,
-    /// so [`Builder::outcomes`] explores without the file.
+    /// bound can keep one. In a test with several models the file serves one model at a time: while
+    /// it belongs to one model, the others are explored without a file, and standard error says so.
+    /// The position in an [`Order`] is not kept: after a resume the order starts from its
+    /// beginning. The values that closures return are not kept either, so [`Builder::outcomes`]
+    /// explores without the file.
     ///
     /// Environment: `DPOR_CHECKPOINT_FILE`. Default: `None`, nothing is kept.
     pub checkpoint_file: Option<PathBuf>,
@@ -282,23 +291,23 @@ pub struct Builder {
     /// Number of failures to collect before the exploration ends, at least 1.
     ///
     /// Two failures of one kind at one place in the program count once. An execution that fails is
-    /// not continued, so nothing races with what its threads would have done afterwards: with more
-    /// than one failure, the search is not exhaustive.
+    /// not continued, so the explorer finds no races with the later operations of its threads: with
+    /// more than one failure, the search is not exhaustive.
     ///
     /// Environment: `DPOR_MAX_FAILURES`. Default: 1.
     pub max_failures: usize,
     /// Directory that failures are written to, as `<test>.json`, `<test>.dot` and `<test>.html`.
     ///
-    /// They are for programs, for Graphviz and for a browser. A relative directory is relative to
-    /// the one the test runs in, and files of the same names are replaced. The report says where
-    /// they are.
+    /// The three files are for programs, for Graphviz and for a browser. A relative path is
+    /// relative to the working directory of the test, and files of the same names are replaced. The
+    /// report names the files.
     ///
     /// Environment: `DPOR_REPORT_DIR`. Default: `None`, nothing is written.
     pub report_dir: Option<PathBuf>,
     /// Executions to show although they did not fail.
     ///
-    /// Standard error shows them with the table of a report. If [`Builder::report_dir`] is set,
-    /// they are also written there, as `<test>-execution-<number>`.
+    /// Standard error shows each of them with the table of a report. If [`Builder::report_dir`] is
+    /// set, each is also written there, as `<test>-execution-<number>`.
     ///
     /// Environment: `DPOR_TRACE`, `all` or a number. Default: `None`, none are shown.
     pub trace: Option<Executions>,
@@ -306,8 +315,8 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_ITERATIONS`. Default: 1000.
     pub iterations: u64,
-    /// Seed that a sampling algorithm draws executions from; the report and a failure say which it
-    /// was.
+    /// Seed from which a sampling algorithm draws executions. The report and a failure contain the
+    /// seed.
     ///
     /// Environment: `DPOR_SEED`. Default: `None`, another seed each time.
     pub seed: Option<u64>,
@@ -317,81 +326,85 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_PCT_DEPTH`. Default: 3.
     pub pct_depth: usize,
-    /// Number of idle rounds of a spin loop that are free before its hint waits for a change.
+    /// Number of idle rounds that a spin loop makes before its hint waits for a change.
     ///
-    /// In an idle round the thread reads the same values as in the round before and leaves no
-    /// change behind. A loop that gives up by itself after more than these rounds is explored in
-    /// full only if this is raised ([`Verdict::Waits`](crate::Verdict::Waits)).
+    /// In an idle round the thread reads the same values as in the round before and changes no
+    /// shared state. A loop that gives up by itself after more idle rounds than this is explored in
+    /// full only if this number is raised ([`Verdict::Waits`](crate::Verdict::Waits)).
     ///
     /// Environment: `DPOR_SPIN_BOUND`. Default: 1.
     pub spin_bound: u32,
-    /// Whether a loop that waits at a hint is taken for one step, which waits until what it looks
-    /// at lets it go on.
+    /// Whether a loop that waits at a hint counts as one step, which is enabled once the values
+    /// that the loop reads let it end.
     ///
-    /// An execution in which such a loop looks in vain, and goes round once more when something has
-    /// changed, is then given up, because there is another one in which it looks only after that.
-    /// This takes for granted that what a thread does after the loop does not depend on how often
-    /// it has looked, nor on what it saw when it looked in vain. It concerns loops that only look:
-    /// once one has waited at its hint, and does not give up by itself, the test is explored anew.
-    /// Where nothing changes any more, the loop is let go as always, so that livelocks are found.
-    /// It has no effect with a bound, and when you sample or replay.
+    /// Without this setting a round of such a loop may read values that do not let the loop end,
+    /// and the loop makes another round after a change. With it, an execution with such a round is
+    /// pruned, because another execution covers it: one in which the loop reads only after the
+    /// change. This assumes that the code after the loop depends neither on the number of rounds
+    /// nor on the values that the earlier rounds read. The setting concerns loops that only read in
+    /// their rounds. Once such a loop has waited at its hint, and does not give up by itself, the
+    /// exploration restarts. If no other thread can change the values any more, the loop is
+    /// released as without this setting, so that livelocks are found. No effect with a bound, with
+    /// a sampling algorithm and in a replay.
     ///
     /// Environment: `DPOR_AWAIT_LOOPS`. Default: `false`.
     pub await_loops: bool,
     /// Whether weak compare-exchanges may fail spuriously.
     ///
-    /// After such a failure a thread's compare-exchanges on the same atomic do not fail spuriously
-    /// again until one of them succeeds. Otherwise a retry loop would have infinitely many
-    /// executions.
+    /// After such a failure, compare-exchanges of the same thread on the same atomic do not fail
+    /// spuriously again until one of them succeeds. Without this rule a retry loop would have
+    /// infinitely many executions.
     ///
     /// Environment: `DPOR_SPURIOUS_FAILURES`, 0 or 1. Default: `false`.
     pub spurious_failures: bool,
     /// Maximum number of a thread's waits, in each execution, that may end spuriously.
     ///
-    /// These are waits on a condition variable (a timed one then ends before its time), in
+    /// The waits are those on a condition variable (a timed wait then ends before its time), in
     /// [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait) and of a task.
-    /// Which of them do is explored, and also that none does. With 1,
+    /// Every choice of the waits that end spuriously is explored, and also that none does. With 1,
     /// [`block_on`](crate::future::block_on) polls as often as loom's does.
     ///
     /// Environment: `DPOR_SPURIOUS_WAKEUPS`. Default: 0.
     pub spurious_wakeups: u32,
     /// Maximum number of times in a row that a wait at one place in the program times out.
     ///
-    /// The waits are `wait_timeout`, `park_timeout` and `recv_timeout`. After that the wait lasts
-    /// until something changes or nothing else can run, so that a loop around it comes to an end.
-    /// What gives up by itself after more timeouts is explored in full only if this is raised
-    /// ([`Verdict::TimesOut`](crate::Verdict::TimesOut)).
+    /// The waits are `wait_timeout`, `park_timeout` and `recv_timeout`. After that many timeouts
+    /// the wait lasts until a change occurs or no other thread is enabled, so that a loop around
+    /// the wait ends. A loop that gives up by itself after more timeouts is explored in full only
+    /// if this number is raised ([`Verdict::TimesOut`](crate::Verdict::TimesOut)).
     ///
     /// Environment: `DPOR_TIMEOUT_BOUND`. Default: 2.
     pub timeout_bound: u32,
     /// Whether the panic of a spawned thread ends only that thread, as in std.
     ///
-    /// If so, `join` returns the panic and locks are poisoned; if not, the panic fails the test at
-    /// once. A panic of the closure itself always does.
+    /// If `true`, `join` returns the panic and locks are poisoned. If `false`, the panic fails the
+    /// test at once. A panic of the closure itself always fails the test.
     ///
     /// Environment: `DPOR_CATCH_PANICS`, 0 or 1. Default: `false`.
     pub catch_panics: bool,
     /// Whether threads may still be blocked at the end of an execution, once the closure has
     /// returned.
     ///
-    /// If not, an execution that ends like that is a deadlock, or a livelock if a thread waits in a
-    /// loop. If so, it is complete, and the threads that are left are unwound. Set this for a test
-    /// whose threads serve in the background until the process ends. It also allows that such
-    /// threads wait for each other. While the closure has not returned, nothing is different.
+    /// If `false`, an execution that ends with blocked threads is a deadlock, or a livelock if one
+    /// of them waits in a loop. If `true`, it is complete, and the blocked threads are unwound. Set
+    /// this for a test with threads that serve in the background until the process ends. The
+    /// setting also allows such threads to wait for each other. It has no effect while the closure
+    /// has not returned.
     ///
     /// Environment: `DPOR_DETACHED_MAY_BLOCK`, 0 or 1. Default: `false`.
     pub detached_may_block: bool,
     /// Whether heap blocks of the model that are still allocated at the end of an execution are a
     /// failure.
     ///
-    /// These are blocks in which a shim or a cell was used, and blocks that an `AtomicPtr` has
-    /// pointed to or that a compare-exchange on one has tried to store, or whose address has been
-    /// in an `AtomicUsize` or `AtomicU64`. Other blocks may belong to what the test collects.
+    /// Only blocks that the model knows to be shared count: blocks in which a shim or a cell was
+    /// used; blocks that an `AtomicPtr` has pointed to, or that a compare-exchange on an
+    /// `AtomicPtr` has tried to store; and blocks with an address that has been in an `AtomicUsize`
+    /// or `AtomicU64`. Other blocks may hold what the test collects.
     /// [`may_leak`](crate::alloc::may_leak) exempts a single block. A
     /// [`Track`](crate::alloc::Track) that is not dropped is a failure regardless of this setting.
     ///
-    /// With [loom's signatures](crate#looms-signatures) this is off by default, because loom knows
-    /// of no such blocks. There, blocks of an [`Arc`](crate::sync::Arc), of
+    /// With [loom's signatures](crate#looms-signatures) this is off by default, because loom does
+    /// not check such blocks. There, blocks of an [`Arc`](crate::sync::Arc), of
     /// [`alloc`](crate::alloc::alloc()) and of the wakers of [`block_on`](crate::future::block_on)
     /// are a failure regardless of this setting, as a `Track` is.
     ///
@@ -400,44 +413,47 @@ pub struct Builder {
     /// Maximum number of executions to search, after a failure, for a simpler one that fails in the
     /// same way.
     ///
-    /// The same way means at the same place with the same message, numbers aside. The simpler
-    /// execution is the one that is shown, and its panic the one that is raised. The search is
-    /// among executions with few preemptions. If it finds none, as many executions again may be
-    /// tried, each with one switch less. With 0, the execution that failed is shown as it was, no
-    /// pair of operations is tried in the other order, and nobody checks whether the failure recurs
-    /// from its schedule. Nor is it tried whether a thread that is held up uses freed memory, and
-    /// the report does not say where a block was allocated and freed. The closure then runs once
-    /// for each execution, and once more in two cases only: if it hangs on that whether there is a
-    /// failure at all (a free that looks like a data race, a block that looks leaked, a loop that
-    /// `await_loops` took for one step); and if the failure cannot be told without it (a panic that
-    /// only a hook of the program's own has seen, and what was logged through `tracing`).
+    /// Two executions fail in the same way if they fail at the same place with the same message,
+    /// apart from numbers in it. The report shows the simpler execution, and the test panics with
+    /// the panic of that execution. The search covers executions with few preemptions. If it finds
+    /// none, as many executions again may be tried, each with one switch less.
     ///
-    /// Where executions are long, fewer are run: all that is tried for a failure ends after 500
-    /// events for each of them and twice the events of the exploration up to the failure, but for
-    /// the execution that is being run then.
+    /// With 0, the report shows the execution that failed as it was. No pair of operations is tried
+    /// in the other order, the failure is not replayed from its schedule, no thread is delayed to
+    /// see whether it uses freed memory, and the report does not say where a block was allocated
+    /// and freed. The closure then runs once for each execution, and once more in two cases only.
+    /// The first case: a second run decides whether there is a failure at all (a free that looks
+    /// like a data race, a block that looks leaked, a loop that `await_loops` counted as one step).
+    /// The second case: the report needs it (a panic that only a hook of the program has seen, and
+    /// the `tracing` events of the execution).
+    ///
+    /// Where executions are long, fewer are run. All attempts for one failure together are limited
+    /// to 500 events for each of these executions plus twice the events of the exploration up to
+    /// the failure. An execution that reaches this limit still runs to its end.
     ///
     /// Environment: `DPOR_SIMPLIFY`. Default: 200.
     pub simplify: u64,
     /// Size of each thread's stack, in bytes.
     ///
-    /// At most 1 GiB, and no more than the system allows. A thread may ask for more than this with
+    /// At most 1 GiB, and at most what the system allows. A thread may ask for a larger stack with
     /// its own [`Builder`](crate::thread::Builder::stack_size).
     ///
     /// Environment: `DPOR_STACK_SIZE`. Default: 262,144.
     pub stack_size: usize,
-    /// Time after which standard error says that a step has not come back.
+    /// Time after which standard error says that a step has not finished.
     ///
-    /// A step is a visible operation and the code up to the next one. The message may take up to
-    /// twice as long. `None` means never.
+    /// A step is a visible operation and the code up to the next visible operation. The message may
+    /// appear after up to twice this time. `None` means never.
     ///
     /// Environment: `DPOR_PATIENCE`, in seconds or with a unit as [`Builder::max_duration`], 0 for
     /// never. Default: 10 s.
     pub patience: Option<Duration>,
     /// Schedule of one execution to run instead of exploring, or `@` and the name of a file that
-    /// holds it.
+    /// contains the schedule.
     ///
-    /// The variable is for one of a test's models: the one that it names (`model 3: v2 ..`), or
-    /// else the first. The others are explored as usual, and standard error says so.
+    /// The variable applies to one of a test's models: the model that the schedule names
+    /// (`model 3: v2 ..`), otherwise the first. The other models are explored as usual, and
+    /// standard error says so.
     ///
     /// Environment: `DPOR_REPLAY`. Default: `None`, which explores.
     pub replay: Option<String>,
@@ -453,7 +469,7 @@ impl Default for Builder {
 impl Builder {
     /// Creates a builder with the defaults, overridden by the environment.
     ///
-    /// The environment is read once in a process, by the first builder. To look for some thirty
+    /// The environment is read once in a process, by the first builder. Reading some thirty
     /// variables takes as long as two executions of a small test.
     ///
     /// # Panics
@@ -478,14 +494,14 @@ impl Builder {
         self
     }
 
-    /// The names of the variables that set something: those that are asked for.
+    /// Returns the names of the variables that set a field: those that `from` asks for.
     fn variables() -> BTreeSet<String> {
         let asked = RefCell::new(BTreeSet::new());
         let get = |name: &str| {
             asked.borrow_mut().insert(name.to_owned());
             Ok(None)
         };
-        // Where no variable is set, none is malformed.
+        // With no variable set, `from` cannot fail.
         let _ = Builder::from(&Environment { get: &get });
         asked.into_inner()
     }
@@ -550,7 +566,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// Whether each setting is one that can be had; an error names it, its value, and what can.
+    /// Checks that each setting has a valid value. An error names the setting, its value and the
+    /// valid values.
     pub(crate) fn check_values(&self) -> Result<(), String> {
         let largest = largest_stack();
         if self.stack_size > largest {
@@ -591,7 +608,7 @@ impl Builder {
         Ok(())
     }
 
-    /// What is shown of the test's log in every execution.
+    /// Returns the filter for the test's log, which is shown in every execution.
     pub(crate) fn targets(&self) -> Result<Option<Targets>, String> {
         let Some(text) = &self.log_filter else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Are variables of the environment read as they are documented?
+//! Tests that environment variables are read as documented.
 
 use super::*;
 

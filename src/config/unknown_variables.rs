@@ -1,18 +1,19 @@
-//! Which variables of the environment seem to be meant for this crate, but say nothing to it?
+//! Warns about environment variables that seem to be meant for this crate and have no effect.
 //!
-//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if it
-//! had; so would `DPOR_SEED=3` where nothing is drawn. It is told once in a process, on standard
-//! error itself: what a test prints is shown only if it fails.
+//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if the
+//! setting were in force; so would `DPOR_SEED=3` with an algorithm that does not sample. The
+//! warning is printed once in a process, directly to standard error, because the harness shows the
+//! captured output of a test only if the test fails.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Once;
 
-/// How all of them begin.
+/// The common prefix of all variables of this crate.
 const PREFIX: &str = "DPOR_";
 
-/// Those that are read by the tests of this crate and by nothing else. What begins with
-/// `DPOR_TEST_` tells one of them what to do in a process of its own.
+/// Variables that only the tests of this crate read. A test passes variables with the prefix
+/// `DPOR_TEST_` to a process of its own.
 const OF_OUR_TESTS: [&str; 9] = [
     "DPOR_BLESS",
     "DPOR_FUZZ",
@@ -25,23 +26,23 @@ const OF_OUR_TESTS: [&str; 9] = [
     "DPOR_TEST_",
 ];
 
-/// The most letters that are wrong, missing or too many in a name that is taken for another one.
+/// The most letters that may be wrong, missing or extra in a misspelt name.
 const TYPOS_MAX: usize = 2;
 
-/// Tells which variables are none of the `settings`.
+/// Prints a warning for each variable that is not one of the `settings`.
 pub(crate) fn tell(settings: impl FnOnce() -> BTreeSet<String>) {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let ours = names.filter(|name| name.starts_with(PREFIX));
     let lines = warnings(ours.collect(), settings);
-    // Standard error may be closed, and that is no reason to fail.
+    // A closed standard error is no reason to fail.
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
-/// Those that only an algorithm that samples goes by.
+/// The variables that only sampling algorithms use.
 const OF_SAMPLERS: [&str; 3] = ["DPOR_ITERATIONS", "DPOR_PCT_DEPTH", "DPOR_SEED"];
 
-/// Tells, the first time that it is called, which variables are set although this algorithm, which
-/// draws nothing by chance, does not go by them.
+/// Prints, at its first call in a process, which of the sampling variables are set although this
+/// algorithm does not sample.
 pub(crate) fn tell_of_samplers(algorithm: &str) {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -57,14 +58,15 @@ pub(crate) fn tell_of_samplers(algorithm: &str) {
     });
 }
 
-/// What is called like a field of the settings, whose variable has another name.
+/// Names that are formed like a field of [`Builder`](crate::Builder) and are not the field's
+/// variable, each with that variable.
 const LIKE_FIELDS: [(&str, &str); 3] = [
     ("DPOR_PREEMPTION_BOUND", "DPOR_MAX_PREEMPTIONS"),
     ("DPOR_SWITCH_BOUND", "DPOR_MAX_SWITCHES"),
     ("DPOR_DELAY_BOUND", "DPOR_MAX_DELAYS"),
 ];
 
-/// A line for each of these names that is none of the `settings`.
+/// Returns one line for each of these names that is not one of the `settings`.
 fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> String {
     if names.is_empty() {
         return String::new();
@@ -78,7 +80,8 @@ fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> 
         }
         let typos = |known: &&String| typos(&name.to_ascii_uppercase(), known);
         let near = settings.iter().min_by_key(typos);
-        // A name of three letters is not like any other of three letters.
+        // With two typos allowed, any name of three letters would be like any other of three
+        // letters.
         let most = TYPOS_MAX.min(name.len().saturating_sub(PREFIX.len()) / 2);
         let near = near.filter(|near| typos(near) <= most);
         let field = LIKE_FIELDS.into_iter().find(|(field, _)| *field == name);
@@ -93,10 +96,10 @@ fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> 
     lines
 }
 
-/// How many bytes must be put in, left out or replaced to make one name of the other (Levenshtein's
-/// distance).
+/// Returns the number of bytes to insert, remove or replace to turn one name into the other
+/// (Levenshtein distance).
 fn typos(one: &str, other: &str) -> usize {
-    // The distances of the part of `one` so far from every beginning of `other`.
+    // The distances from the part of `one` so far to every prefix of `other`.
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.bytes().enumerate() {
         let mut diagonal = row[0];

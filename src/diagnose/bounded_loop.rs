@@ -1,10 +1,11 @@
 //! Which loops that were taken to wait for a change give up by themselves after some rounds?
 //!
-//! What they do then was explored only where nothing else could run, and a report that calls itself
-//! complete would not tell. Of loops with a hint and of timed waits that is said at the end. A loop
-//! without a hint may be any loop that reads, and it is looked at when it has waited for the first
-//! time: if it gives up, the exploration begins anew. So is a loop with a hint that is to be taken
-//! for one step: that is done if it does not give up, and the exploration begins anew, too.
+//! The code after such a loop was explored only where no other thread was enabled, and a report
+//! that calls the exploration complete would hide that. For loops with a hint and for timed waits
+//! the report says so at the end. A loop without a hint may be any loop that reads. It is examined
+//! when it has waited for the first time: if it gives up, the exploration restarts. A loop with a
+//! hint that may be explored as one step is examined then, too: if it does not give up, it becomes
+//! one step, and the exploration restarts.
 
 use std::mem::discriminant;
 use std::ptr;
@@ -20,28 +21,28 @@ use crate::rt::exec::run::{Explored, explore_a_few};
 use crate::rt::exec::state_capture::StateCapture;
 use crate::rt::object::machine::{AwaitLoop, Spot, WaitsAt, look};
 
-/// The most looks in a round of a loop that is taken for one step.
+/// The most reads in a round of a loop that is explored as one step.
 const LOOKS_MAX: usize = 64;
 
-/// A loop that was taken to wait, and gives up by itself.
+/// A loop that was taken to wait for a change, and gives up by itself.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundedLoop {
-    /// Where it was taken to wait.
+    /// The place at which the loop was taken to wait.
     pub(crate) site: String,
-    /// Whether there is a timed wait, and no hint.
+    /// Whether the loop has a timed wait instead of a hint.
     pub(crate) timed: bool,
-    /// After how many rounds it gives up, in which nothing changes or the wait times out.
+    /// Number of rounds after which the loop gives up if nothing changes or the wait times out.
     pub(crate) rounds: usize,
 }
 
 impl Probe<'_> {
-    /// Whether one of these loops that has no hint gives up by itself.
+    /// Whether one of these loops without a hint gives up by itself.
     pub(crate) fn any_bounded_loop(&mut self, waits: &[FirstWait]) -> bool {
         let mut looks = waits.iter().filter(|wait| wait.is_look());
         looks.any(|wait| self.rounds_of(wait).is_some())
     }
 
-    /// The loop with a hint, or with a timed wait, that gives up after most rounds.
+    /// Returns the loop, with a hint or with a timed wait, that gives up after the most rounds.
     pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<BoundedLoop> {
         let gives_up = |wait: &FirstWait| {
             Some(BoundedLoop {
@@ -55,7 +56,8 @@ impl Probe<'_> {
         all.max_by_key(|it| it.rounds)
     }
 
-    /// Those of these loops with a hint that do not give up, and of which each round only looks.
+    /// Returns those of these loops with a hint that do not give up by themselves and that only
+    /// read in each round.
     pub(crate) fn awaits(&mut self, waits: &[FirstWait]) -> Vec<AwaitLoop> {
         let waits = waits.iter().filter(|wait| wait.at == WaitsAt::Hint);
         let stays = |wait: &FirstWait| match self.solo_run(wait) {
@@ -65,13 +67,13 @@ impl Probe<'_> {
         waits.filter_map(stays).collect()
     }
 
-    /// After how many rounds this loop gives up, if it does.
+    /// Returns the number of rounds after which this loop gives up, if it does.
     fn rounds_of(&mut self, wait: &FirstWait) -> Option<usize> {
         self.solo_run(wait).0
     }
 
-    /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does,
-    /// and what is known then.
+    /// Runs the loop's thread alone (a solo run). Returns the number of rounds after which the loop
+    /// gives up, if it does, and the driver of that run.
     fn solo_run(&mut self, wait: &FirstWait) -> (Option<usize>, PooledDriver) {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
@@ -84,16 +86,17 @@ impl Probe<'_> {
             log.listen(|| explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true));
         drop(looking);
         let (more, driver) = match explored {
-            // Nobody is asked where it ends by what the thread does behind the loop.
+            // The run ended because the thread, after the loop, asked whether another thread has
+            // finished. So the thread has left the loop.
             Explored::Passed(driver) if driver.ends_are_seen() => {
                 (Some(driver.machine.rounds_further().0), driver)
             }
             Explored::Passed(driver) => (rounds.get(), driver),
-            // So many rounds are too many events.
+            // The loop made rounds until there were too many events, so it does not give up.
             Explored::Failed(found) if matches!(found.end, End::TooManyEvents { .. }) => {
                 (None, found.driver)
             }
-            // What has failed is not the loop.
+            // The thread has left the loop: the failure is in the code after it.
             Explored::Failed(found) => {
                 let (more, _) = found.driver.machine.rounds_further();
                 (Some(more), found.driver)
@@ -101,18 +104,18 @@ impl Probe<'_> {
         };
         let looks = LooksThere::of(wait, &driver);
         let more = match wait.at {
-            // It comes back to one place in any case.
+            // The thread returns to the same place even if the loop has several reads.
             WaitsAt::Look => more,
             WaitsAt::Hint | WaitsAt::Cycle | WaitsAt::Timed => {
                 looks.rounds_before_another(&driver).or(more)
             }
         };
-        // What it has made before it would have waited for the first time.
+        // Rounds that the thread makes before it waits for the first time in the exploration.
         let before = match wait.at {
             WaitsAt::Timed => self.settings.timeout_bound,
             WaitsAt::Look | WaitsAt::Cycle => self.settings.spin_bound + 1,
-            // Of the first rounds some may have been unlike the others, because something else came
-            // before.
+            // Some of the first rounds may have differed from the later ones, because they follow
+            // other code.
             WaitsAt::Hint => looks.rounds().max(self.settings.spin_bound + 1),
         };
         let more = more.filter(|&more| more > 0);
@@ -120,22 +123,23 @@ impl Probe<'_> {
     }
 }
 
-/// The looks from one place in a loop, the last one of each round: after how many events of its
-/// thread they come, in order.
+/// The reads from one place in a loop, the last one of each round: for each read, the number of
+/// events of its thread before it, in ascending order.
 struct LooksThere {
     all: Vec<usize>,
-    /// How many of them come before the first wait.
+    /// How many of these reads come before the first wait.
     before: usize,
-    /// How many events there are in all.
+    /// Number of events of the thread.
     events: usize,
 }
 
 impl LooksThere {
-    /// Those in the loop with this wait.
+    /// Returns the reads in the loop with this wait.
     fn of(wait: &FirstWait, driver: &Driver) -> LooksThere {
         let thread = driver.machine.ends_further().map(|(thread, _)| thread);
         let positions = thread.map_or(&[][..], |thread| driver.trace.positions_of(thread));
-        // A guard is given back at the place at which it was got.
+        // The kind is compared, too, because a guard's release has the same place as its
+        // acquisition.
         let place = |&at: &u32| {
             let event = driver.trace.at(at);
             (
@@ -156,16 +160,17 @@ impl LooksThere {
         }
     }
 
-    /// How many rounds of the same length end with the first wait, without the last one.
+    /// Returns the number of rounds of equal length that end with the first wait, without the last
+    /// round.
     fn rounds(&self) -> u32 {
         let lengths = lengths(&self.all[..self.before]).rev();
         let last = lengths.clone().next();
         lengths.take_while(|&length| Some(length) == last).count() as u32
     }
 
-    /// How many rounds more the thread has made before it left the loop for another one, if it did.
-    /// That may look at the same, and even have the same hint, in a function that both call. But it
-    /// looks from another place.
+    /// Returns the number of further rounds that the thread made before it left the loop for
+    /// another one, if it did. The other loop may read the same object, and may even reach the same
+    /// hint, in a function that both loops call. But it reads from another place.
     fn rounds_before_another(&self, driver: &Driver) -> Option<u32> {
         let (_, ends) = driver.machine.ends_further()?;
         let last = *self.all.last()?;
@@ -176,13 +181,13 @@ impl LooksThere {
     }
 }
 
-/// How many events there are from each of these looks to the next.
+/// Returns the number of events from each of these reads to the next one.
 fn lengths(looks: &[usize]) -> impl DoubleEndedIterator<Item = usize> + Clone {
     looks.windows(2).map(|two| two[1] - two[0])
 }
 
-/// The loop in which a thread has gone round until it was stopped, if all that it does there is to
-/// look.
+/// Returns the loop in which the thread made rounds until the solo run stopped it, if each event of
+/// the loop only reads.
 fn await_loop(wait: &FirstWait, driver: &Driver) -> Option<AwaitLoop> {
     let machine = &driver.machine;
     let (_, has_left) = machine.rounds_further();

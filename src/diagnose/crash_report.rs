@@ -1,8 +1,8 @@
-//! What is reported of a failure if the process ends before it can be looked at?
+//! The report of a failure if the process ends before the failure can be examined.
 //!
-//! What the execution itself shows. It is written on the stack of a thread of the program, in a
-//! panic hook or in a handler of a signal, or by the watchdog, so nothing is run here, no lock is
-//! taken that the program could hold, and what matters most was said before.
+//! It shows only the execution itself. It is written on the stack of a thread of the program, in a
+//! panic hook or in a signal handler, or by the watchdog. So this code runs no closure and takes no
+//! lock that the program could hold, and the most important lines are printed before it.
 
 use crate::diagnose::orderings::suggest_orderings;
 use crate::exploration::replay_command;
@@ -55,11 +55,10 @@ mod tests {
     use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use crate::{Builder, FailureKind, thread};
 
-    /// What the watchdog would say if one of these came to no end: the text of each that was
-    /// dropped.
+    /// The watchdog's text for a destructor that would not end, for each value that was dropped.
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-    /// Its tests are not to hear each other.
+    /// The tests of this module run one at a time, because they share `SAID`.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     #[derive(Default)]
@@ -72,7 +71,8 @@ mod tests {
         }
     }
 
-    /// What would be said while this model fails, in the first execution of it.
+    /// Returns the texts that the watchdog would print while this model fails, in its first
+    /// execution.
     fn said(kind: FailureKind, f: impl Fn() + Send + Sync + 'static) -> Vec<String> {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         SAID.lock().unwrap().clear();
@@ -83,7 +83,7 @@ mod tests {
         std::mem::take(&mut *SAID.lock().unwrap())
     }
 
-    /// Which of these the text has in this order, all of them.
+    /// Checks that the text contains all of these, in this order.
     #[track_caller]
     fn has(text: &str, all: &[&str]) {
         let mut rest = text;
@@ -131,14 +131,14 @@ mod tests {
             let _hangs = Hangs;
             thread::park();
         });
-        // Main's, and the other's own and that of its variable.
+        // The values are main's, the other thread's own, and that of its thread-local variable.
         assert_eq!(each.len(), 3, "{each:?}");
         for text in &each {
             has(text, &[unwound, deadlock, "replay     DPOR_REPLAY="]);
         }
         has(&each[0], &["the main thread"]);
         has(&each[2], &["spawned thread 1"]);
-        // A thread that has not begun, and never will.
+        // The spawned thread has not begun when main panics, and never begins.
         let each = said(FailureKind::Panic, || {
             let hangs = Hangs;
             drop(thread::spawn(move || {
@@ -149,7 +149,7 @@ mod tests {
         });
         let last = each.last().expect("it is dropped");
         has(last, &["because the execution is over", "broken"]);
-        // A static, behind all threads.
+        // A static is dropped after all threads.
         static FLAG: crate::sync::OnceLock<Hangs> = crate::sync::OnceLock::new();
         let each = said(FailureKind::Panic, || {
             FLAG.get_or_init(|| Hangs);

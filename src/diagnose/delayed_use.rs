@@ -1,9 +1,9 @@
-//! Does a thread use a block after its free in a way that nothing sees?
+//! Does a thread use a block after its free, in a way that no event shows?
 //!
-//! It is held up behind its last event before the free, until the block is freed, which is done in
-//! an execution whose blocks are locked then: if it uses this one in whatever way, there is a
-//! fault. Nothing is wrongly found. It is an execution as any other, in which a thread has been
-//! slow, and who only keeps the pointer, or compares it, does not use the block.
+//! The thread is delayed behind its last event before the free, until the block is freed. In that
+//! execution freed blocks are locked, so any use of the block faults. There are no false alarms:
+//! the execution is like any other in which one thread is slow, and a thread that only keeps or
+//! compares the pointer does not touch the block.
 
 use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, schedule, without};
 use crate::exploration::progress::above_captured;
@@ -19,8 +19,8 @@ use crate::rt::lifetime::delayed_use::RawUse;
 use crate::rt::rare::rarely;
 
 impl Probe<'_> {
-    /// The execution in which the block is used after its free, if this thread does so once it goes
-    /// on.
+    /// Returns the execution in which the delayed thread uses the block after its free, if it does
+    /// so.
     pub(crate) fn uses_after_free(
         &mut self,
         driver: &mut Driver,
@@ -31,14 +31,15 @@ impl Probe<'_> {
         self.uses_one_of(raw.block, schedule)
     }
 
-    /// The execution that has just ended, if one of these blocks is used behind its free there.
+    /// Returns the execution that has just ended, run again with locked blocks, if one of these
+    /// blocks is used after its free.
     pub(crate) fn uses_in_place(&mut self, driver: &Driver, which: Guarded) -> Option<Box<Found>> {
         let Driver { trace, machine, .. } = driver;
         let schedule = Schedule::of(trace, trace.len(), &machine.names);
         self.uses_one_of(which, schedule)
     }
 
-    /// The execution of this schedule, if one of these blocks is used after its free there.
+    /// Returns the execution of this schedule, if one of these blocks is used after its free there.
     fn uses_one_of(&mut self, which: Guarded, schedule: Schedule) -> Option<Box<Found>> {
         self.learnt.guarded = Some(which);
         let explorer = Box::new(InFull::explorer(schedule));
@@ -52,7 +53,7 @@ impl Probe<'_> {
     }
 }
 
-/// Says once that blocks cannot be locked any more.
+/// Says once that the system refuses to lock more blocks.
 #[cold]
 fn tell_of_refusal() {
     let line = "dpor: the system locks no more memory for this process (a limit of its mappings, as `vm.max_map_count` of Linux, or of \
@@ -63,11 +64,13 @@ fn tell_of_refusal() {
     }
 }
 
-/// What leads to the free while the thread is held up, or has not begun, and then to its going on.
+/// Returns the schedule that leads to the free while the thread is delayed or has not begun, and
+/// then lets the thread continue.
 fn delayed(driver: &mut Driver, raw: &RawUse) -> Schedule {
     driver.compute_clocks();
     let mut order = without(driver, (raw.thread, raw.events + 1), raw.length);
-    // Nor has it come to its end, which is no event: who has waited for that waits.
+    // The delayed thread has not ended, either. Its end is no event, so a join of the thread and
+    // the events behind that join are removed here.
     let joins = OpKind::Join { child: raw.thread };
     let is_join = |&at: &u32| driver.trace.at(at).operation.kind == joins;
     if let Some(join) = order.iter().copied().find(is_join) {

@@ -1,9 +1,9 @@
-//! Is a failure none, because something that is not seen keeps it from ever happening?
+//! Is a failure none, because an order that the explorer does not see prevents it?
 //!
-//! What a counter of std's or an atomic of std's orders looks like a free that races with the uses
-//! of its block. That it is none shows if the free is tried before the use, or in who has made it.
-//! What hangs from a static that nobody hears of looks like a leak, and that it is none shows if
-//! the execution is made once more.
+//! A free that a std counter or a std atomic orders looks like a race with the uses of its block.
+//! It is no race if the free cannot come before the use, or if it is the free of an owner counted
+//! by std. A block that is reachable from an unknown static looks leaked. It is no leak if a static
+//! still leads to it when the execution runs again.
 
 use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, leads_to, schedule, without};
 use crate::rt::engine::linearise::past;
@@ -14,8 +14,8 @@ use crate::rt::exec::run::Found;
 use crate::rt::exec::suppressed_races::SuppressedRaces;
 use crate::rt::heap::COUNTS;
 
-/// Whether the threads of this execution have operated on objects where a block of std's has its
-/// counts.
+/// Whether the threads of this execution have operated on objects at the place where a std block
+/// has its counts.
 fn are_counts_seen(found: &Found, block: &Block) -> bool {
     let names = &found.driver.machine.names;
     let mut events = found.driver.trace.events().iter();
@@ -34,9 +34,8 @@ fn are_counts_seen(found: &Found, block: &Block) -> bool {
 }
 
 impl Probe<'_> {
-    /// Whether a static leads to the blocks that seem to be leaked also where the execution is made
-    /// once more. If not, what looked like their addresses was left there by something else, and
-    /// this is a leak that is not doubted any more.
+    /// Whether a static leads to the blocks that seem leaked also when the execution runs again. If
+    /// not, the apparent addresses were stale data, and the leak is no longer in doubt.
     pub(crate) fn hangs_from_a_static(&mut self, found: &mut Found) -> bool {
         let explorer = Box::new(Replay::new(leads_to(found)));
         let again = self.fails(explorer, 1, Looks::default());
@@ -47,8 +46,8 @@ impl Probe<'_> {
         !leaks
     }
 
-    /// The free that was taken for a race, if it comes after every use of its block for a reason
-    /// that is not seen.
+    /// Returns the free that was taken for a race, if it comes after every use of its block for a
+    /// reason that no event shows.
     pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<SuppressedRaces> {
         let End::DataRace(race) = found.end.clone() else {
             return None;
@@ -67,9 +66,9 @@ impl Probe<'_> {
         is_in_order.then_some(free)
     }
 
-    /// Whether the free comes before the use that it races with if all is done before that use that
-    /// can be. If not, what is unseen has ordered them. Nothing is known if the free depends on
-    /// that use.
+    /// Whether the free comes before the use that it races with, if every event that can come
+    /// before the use does. If not, an unseen order puts the free behind the use. `None` if the
+    /// free depends on the use.
     fn comes_first(&mut self, found: &mut Found, race: &DataRace) -> Option<bool> {
         let driver = &mut found.driver;
         driver.compute_clocks();
@@ -91,7 +90,7 @@ impl Probe<'_> {
         }
         let names = &driver.machine.names;
         let mut schedule = schedule(&order, &began, driver);
-        // Behind the free comes the use, before anything else could keep its thread from it.
+        // The use follows the free directly, before another event can block its thread.
         let used = past(trace, clocks, &[(race.first.thread, through)]);
         for event in trace.events() {
             let thread = event.thread.index();
@@ -99,12 +98,13 @@ impl Probe<'_> {
                 schedule.step_of(names.path(event.thread), event.alternative);
             }
         }
-        // Others that use the block may come before the free here, and are no races with it.
+        // Other uses of the block may come before the free in this execution. They are no races
+        // with it.
         let looks = Looks::at_bad_memory();
         let again = self.fails(Box::new(Replay::new(schedule)), 1, looks);
         match again.map(|again| again.end) {
             Some(End::BadMemory(_)) => Some(true),
-            // That came first, and is another failure.
+            // The data race comes before the free and is another failure.
             Some(End::DataRace(_)) => None,
             _ => Some(false),
         }

@@ -1,8 +1,8 @@
-//! Which execution fails like another one, and is easier to read?
+//! Which execution has the same failure and is easier to read?
 //!
-//! What the failure depends on alone, in the order with the fewest switches; the simplest of what a
-//! short search over executions with few preemptions finds; and whatever fails with two turns of a
-//! thread made one.
+//! Candidates are: only the events that the failure depends on, in the order with the fewest
+//! switches; the simplest execution that a short search over executions with few preemptions finds;
+//! and executions in which two turns of a thread are merged.
 
 use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, leads_to, same, schedule};
 use crate::diagnose::reproduce::may_come_again;
@@ -17,22 +17,23 @@ use crate::rt::event::verdict::End;
 use crate::rt::exec::run::{Explored, Found};
 use crate::rt::object::machine::Hintless;
 
-/// The most preemptions of the executions that are searched for a simpler one.
+/// The most preemptions of an execution in the search for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
 
-/// The most executions with a failure of which the simplest is shown.
+/// The most failing executions from which the simplest is chosen.
 const FAILURES_MAX: usize = 32;
 
 impl Probe<'_> {
-    /// The same failure by what it depends on only, in the order with the fewest switches.
+    /// Returns the same failure with only the events that it depends on, in the order with the
+    /// fewest switches.
     pub(crate) fn reorder(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let (_, schedule) = fewest(found)?;
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }
 
-    /// A simpler execution with the same failure: the simplest one of those with few preemptions,
-    /// as far as these are searched.
+    /// Returns a simpler execution with the same failure: the simplest execution with few
+    /// preemptions, as far as the search goes.
     pub(crate) fn searched(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX).early());
         let mut driver = self.driver(explorer);
@@ -60,8 +61,9 @@ impl Probe<'_> {
                 end, driver: rest, ..
             } = *other;
             driver = rest;
-            // A test that does something else each time has nothing that could be searched. One
-            // that failed where the execution before went on leaves no trace to go on from, either.
+            // A test that is not deterministic gives the search nothing to work with. And an
+            // execution that failed within the common prefix, where the execution before it
+            // continued, leaves no trace from which the search could continue.
             if !may_come_again(&end) || driver.failed_in_the_prefix() {
                 break;
             }
@@ -74,10 +76,11 @@ impl Probe<'_> {
         })
     }
 
-    /// [`Probe::searched`] where loops without a hint wait after a few rounds, if one has waited
-    /// here after a thousand, which nobody wants to read. What such a loop would do if it gave up
-    /// by itself is not asked: what is found fails, whether it is all or not. From then on the
-    /// closure is run in this way, because only so what was found comes again.
+    /// [`Probe::searched`] with loops without a hint that wait after a few rounds, if one of them
+    /// has waited after a thousand rounds in this execution; such an execution is too long to read.
+    /// It does not matter here whether a loop would give up by itself: the result is a failure,
+    /// even if the search is not complete. After a success the closure always runs in this way,
+    /// because only so the failure recurs.
     pub(crate) fn fail_earlier(&mut self, found: &mut Found) -> Option<Box<Found>> {
         if !found.driver.machine.has_waited_late() {
             return None;
@@ -90,8 +93,8 @@ impl Probe<'_> {
         better
     }
 
-    /// The same failure with fewer switches, of which it has more than are searched for: as long as
-    /// one is found, two turns of a thread are made one.
+    /// Returns the same failure with fewer switches, if it has more preemptions than the search
+    /// covers. As long as that keeps the failure, two turns of a thread are merged into one.
     pub(crate) fn merge_turns(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let mut best: Option<Box<Found>> = None;
         let mut left = self.settings.simplify;
@@ -121,13 +124,13 @@ impl Probe<'_> {
     }
 }
 
-/// What of an execution that failed its failure depends on, in the order with the fewest switches,
-/// and what that costs. `None` if that cannot be told.
+/// Returns the events that the failure depends on, in the order with the fewest switches, and the
+/// cost of that order. `None` if these events cannot be determined.
 fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     let driver = &mut found.driver;
     driver.compute_clocks();
     let (trace, clocks) = (&driver.trace, &driver.clocks);
-    // Waits that were let go depend on everything.
+    // The release of a waiting thread at quiescence depends on every event.
     if trace.events().iter().any(|e| e.outcome.is_released()) {
         return None;
     }

@@ -1,13 +1,15 @@
-//! Which execution is shown for a failure, and what does the failure hang on?
+//! Which execution does the report show for a failure, and on which pair of operations does the
+//! failure depend?
 //!
-//! The execution that failed is one of many with the same failure, and seldom the simplest. What is
-//! shown has been executed: first only what the failure depends on, in the order with the fewest
-//! switches; then the simplest that a short search over executions with few preemptions finds, if
-//! it is simpler still, first where loops without a hint go round a few times only; and if that
-//! finds nothing, whatever fails with two turns of a thread made one (`simpler.rs`). Of a data
-//! race, one is shown that hangs on what is said of it (`telling.rs`). Then pairs of operations are
-//! tried the other way round, until the test passes. Nothing of that means anything if the failure
-//! does not come again from its own schedule (`again.rs`).
+//! The execution that failed is one of many with the same failure, and seldom the simplest. The
+//! execution that is shown has been executed. It is the result of these attempts, in this order
+//! (`fewest_switches.rs`). First, only the events that the failure depends on, in the order with
+//! the fewest switches. Then, if still simpler, the simplest execution that a short search over
+//! executions with few preemptions finds; the first such search lets loops without a hint make only
+//! a few rounds. If the search finds none, executions in which two turns of a thread are merged.
+//! For a data race, the shown execution depends on the orderings that the report suggests
+//! (`orderings.rs`). Then pairs of operations are tried in the other order, until the test passes.
+//! All of this means something only if the failure recurs from its own schedule (`reproduce.rs`).
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
@@ -39,23 +41,23 @@ use crate::rt::process::panic_hook;
 use crate::rt::report::places::{self, Callers, Life};
 use crate::verdict::failure::place;
 
-/// The most pairs that are tried the other way round.
+/// The most pairs that are tried in the other order.
 const PAIRS_MAX: usize = 64;
 
-/// For each execution that may be searched for a simpler one (`Builder::simplify`), so many events
-/// are spent on all of what is tried to show a failure. Most executions have fewer. Where they are
-/// longer, fewer are tried.
+/// Number of events for each execution of the search for a simpler one (`Builder::simplify`). The
+/// product limits the events of all attempts for one failure. Most executions have fewer events. If
+/// executions are longer, fewer of them run.
 const EVENTS_EACH: u64 = 500;
 
-/// How many times the events of the exploration may be spent on that besides.
+/// How many times the events of the exploration may be spent on the attempts in addition.
 const TIMES_FOUND: u64 = 2;
 
-/// How many events may still be spent on showing a failure.
+/// Number of events that the attempts for one failure may still spend.
 #[derive(Clone, Copy)]
 pub(crate) struct Budget(u64);
 
 impl Budget {
-    /// For one that was found after so many events.
+    /// Creates the budget for a failure that was found after this number of events.
     fn of(simplify: u64, events: u64) -> Budget {
         Budget(
             (EVENTS_EACH.saturating_mul(simplify))
@@ -63,45 +65,46 @@ impl Budget {
         )
     }
 
-    /// For what is run to learn what there is to be known, and not to show it better.
+    /// Creates the budget for runs that establish facts, as opposed to runs that improve the
+    /// report.
     pub(crate) fn unlimited() -> Budget {
         Budget(u64::MAX)
     }
 
-    /// Whether nothing more is to be tried.
+    /// Whether no further attempt may begin.
     pub(crate) fn is_spent(self) -> bool {
         self.0 == 0
     }
 
-    /// So many events were spent.
+    /// Takes these events off the budget.
     fn spend(&mut self, events: u64) {
         self.0 = self.0.saturating_sub(events);
     }
 }
 
-/// A failure as it is shown.
+/// The result of minimising a failure.
 pub(crate) struct Minimized {
     /// Another execution with the same failure, if a simpler one was found.
     pub(crate) simpler: Option<Box<Found>>,
     pub(crate) life: Life,
-    /// Where operations were called that stand nowhere in the program.
+    /// The call sites of operations that have no place of their own in the program.
     pub(crate) callers: Callers,
-    /// The pair that the failure hangs on.
+    /// The pair of operations with which, in the other order, the test passes.
     pub(crate) pair: Option<Pair>,
-    /// What came of running it again from its schedule.
+    /// The result of running the failure again from its schedule.
     pub(crate) again: Reproduction,
-    /// Whether the execution passes if a panic of a spawned thread is what `join` returns.
+    /// Whether the execution passes if `join` returns the panic of a spawned thread.
     pub(crate) is_handled: bool,
 }
 
-/// What a closer look at an execution is to tell.
+/// What a rerun of an execution records in addition.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looks {
-    /// Who allocates and frees this block.
+    /// Record the stacks of the allocation and of the free of this block.
     block: Option<Block>,
-    /// Who calls the operations that stand nowhere in the program.
+    /// Record the stacks of operations that have no place of their own in the program.
     callers: bool,
-    /// Only who uses memory that is gone: no free is taken for a race with what came before.
+    /// Report only uses of freed memory: no free counts as a race with an earlier access.
     only_bad_memory: bool,
 }
 
@@ -114,22 +117,22 @@ impl Looks {
     }
 }
 
-/// A test's closure, to be run again.
+/// Runs a test's closure again, with one question about a failure.
 pub(crate) struct Probe<'a> {
     pub(crate) settings: &'a Builder,
     pub(crate) main: &'a dyn Work,
     pub(crate) stacks: &'a mut Pool,
     pub(crate) log: &'a Log,
     pub(crate) site: Site,
-    /// Frees that are known to be in order.
+    /// Frees that look like data races and are known to be ordered.
     pub(crate) unseen: &'a [SuppressedRaces],
     pub(crate) learnt: Learnt,
     pub(crate) budget: Budget,
 }
 
 impl Probe<'_> {
-    /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to
-    /// see it and no other one.
+    /// Finds the execution to show for this failure. With `repeat` the schedule is the user's own,
+    /// and no other execution is shown.
     pub(crate) fn minimize(&mut self, found: &mut Found, repeat: bool) -> Minimized {
         suggest_orderings(&mut found.end, &found.driver.trace);
         let events = found.driver.stats.events + found.driver.trace.len() as u64;
@@ -146,7 +149,7 @@ impl Probe<'_> {
                 | End::Livelock { .. }
                 | End::Outside(_)
         );
-        // All that is tried goes by clocks.
+        // All attempts need clocks.
         let told_by_clocks = found.driver.lacks_clocks().is_none();
         let told = told && told_by_clocks;
         let again = match self.settings.simplify > 0 && may_come_again(&found.end) {
@@ -154,7 +157,8 @@ impl Probe<'_> {
             false => Reproduction::Same,
         };
         if !told || self.settings.simplify == 0 || again != Reproduction::Same {
-            // A livelock is short in its own way, and comes again.
+            // A livelock is not minimised. But it recurs from its schedule, so its pair and its
+            // callers can be found.
             let again_now = self.settings.simplify > 0 && again == Reproduction::Same;
             let callers = again_now && matches!(found.end, End::Livelock { .. });
             let is_livelock = callers && told_by_clocks;
@@ -189,7 +193,7 @@ impl Probe<'_> {
         let shown = simpler.as_deref_mut().unwrap_or(found);
         self.find_publication_order(shown);
         let pair = match &shown.end {
-            // What is missing is known better.
+            // The missing orderings are a better explanation than a pair.
             End::DataRace(race) if !race.weak.pairs.is_empty() => None,
             _ => self.pair(shown),
         };
@@ -207,8 +211,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Whether the test would have passed if the panic were what `join` returns, as it is of std's
-    /// threads (`Builder::catch_panics`).
+    /// Whether the test would have passed if `join` returned the panic, as for std's threads
+    /// (`Builder::catch_panics`).
     fn is_handled(&mut self, found: &Found) -> bool {
         let End::Panicked { thread, .. } = &found.end else {
             return false;
@@ -231,9 +235,9 @@ impl Probe<'_> {
         body.passes(&leads_to(found)).is_some()
     }
 
-    /// Fills in what a panic said and where, if the hook was not asked about it. The program may
-    /// have set one of its own, so the execution is run again under dpor's. (Of `resume_unwind` no
-    /// hook is told.)
+    /// Fills in the message and the place of a panic, if dpor's hook was not called for it. The
+    /// program may have set a hook of its own, so the execution runs again under dpor's hook.
+    /// (`resume_unwind` calls no hook.)
     pub(crate) fn ask(&mut self, found: &mut Found) {
         let End::Panicked { thread, .. } = found.end else {
             return;
@@ -255,8 +259,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Fills in what the program said in this execution. If nobody has listened, it is run again,
-    /// and what is said there counts as long as the same happens.
+    /// Fills in the program's output in this execution. If no subscriber recorded it, the execution
+    /// runs again; the output of that run counts as long as its events are the same.
     pub(crate) fn hear(&mut self, found: &mut Found) {
         if self.log.keeps() {
             return found.hear(self.log.lines());
@@ -271,7 +275,7 @@ impl Probe<'_> {
             Explored::Failed(found) => found.driver,
             Explored::Passed(driver) => driver,
         };
-        // The same threads may be met in another order, and have other numbers.
+        // The same threads may be met in another order, and then have other numbers.
         let theirs = &again.machine.names;
         let events = trace.events().iter().zip(again.trace.events());
         let same = events.take_while(|(one, other)| {
@@ -287,12 +291,12 @@ impl Probe<'_> {
         found.hear(lines);
     }
 
-    /// A driver for this explorer.
+    /// Creates a driver for this explorer.
     pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> PooledDriver {
         self.settings.driver(explorer, self.learnt.clone())
     }
 
-    /// Runs what this explorer asks for, at most so many executions; gives the first failure.
+    /// Runs the executions of this explorer, at most `most` of them; returns the first failure.
     pub(crate) fn fails(
         &mut self,
         explorer: Box<dyn Explorer>,
@@ -308,7 +312,8 @@ impl Probe<'_> {
         }
     }
 
-    /// [`Probe::fails`], whatever comes of it, with what the program said last.
+    /// [`Probe::fails`] that returns the driver in any case, with the program's output in the last
+    /// execution.
     pub(crate) fn explored(
         &mut self,
         explorer: Box<dyn Explorer>,
@@ -318,7 +323,7 @@ impl Probe<'_> {
         self.goes_on(self.driver(explorer), most, looks)
     }
 
-    /// [`Probe::explored`] by a driver that may have explored something before.
+    /// [`Probe::explored`] with a driver that may have explored executions before.
     pub(crate) fn goes_on(
         &mut self,
         driver: PooledDriver,
@@ -355,10 +360,10 @@ impl Probe<'_> {
         (explored, log)
     }
 
-    /// The pair of operations that the failure hangs on.
+    /// Returns the pair of operations with which, in the other order, the test passes.
     fn pair(&mut self, found: &mut Found) -> Option<Pair> {
         let end = found.end.clone();
-        // While threads spin for ever nothing is done that could come otherwise.
+        // While the threads of a livelock spin for ever, no event matters to its cause.
         let length = decided(found);
         let pairs = (found.driver).ended(&end, |run| candidates(run, length, PAIRS_MAX));
         pairs.into_iter().find_map(|mut pair| {
@@ -371,7 +376,8 @@ impl Probe<'_> {
         })
     }
 
-    /// The execution that begins like this, and goes on as it likes, if it is fine.
+    /// Returns the execution that begins with this schedule and continues freely, if it is complete
+    /// without a failure.
     pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<PooledDriver> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
@@ -388,8 +394,8 @@ impl Probe<'_> {
         }
     }
 
-    /// What becomes of the block that a failure is about, from another run of the
-    /// execution: to note that of every block all the time would cost more than the exploration.
+    /// Returns the records of the block of this failure, from another run of the execution.
+    /// Recording every block all the time would cost more than the exploration.
     pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
         let looks = Looks {
             block: Some(found.end.block()?),
@@ -399,15 +405,15 @@ impl Probe<'_> {
         Some(again.watched)
     }
 
-    /// The same execution once more, with a closer look.
+    /// Runs the same execution again, and records more of it.
     fn looked_at(&mut self, found: &Found, looks: Looks) -> Option<Box<Found>> {
         let schedule = leads_to(found);
         self.fails(Box::new(Replay::new(schedule)), 1, looks)
     }
 
-    /// Where the block that a failure is about was allocated and freed, and where the operations
-    /// were called that stand nowhere in the program, if they are of interest. Neither is known
-    /// where nothing is run again.
+    /// Returns the places where the failure's block was allocated and freed, and the call sites of
+    /// operations that have no place of their own in the program, if `callers` asks for them. Both
+    /// are unknown if the execution is not run again.
     fn places(&mut self, found: &Found, callers: bool) -> (Life, Callers) {
         let events = found.driver.trace.events().iter();
         let events = events.map(|event| (event.operation, event.site));
@@ -433,7 +439,7 @@ impl Probe<'_> {
         life.allocated = place(again.watched.allocated);
         life.freed = place(again.watched.freed);
         life.again = place(again.watched.again);
-        // The same threads may be met in another order, and have other numbers.
+        // The same threads may be met in another order, and then have other numbers.
         let (names, theirs) = (&found.driver.machine.names, &again.driver.machine.names);
         let called = again.callers.iter().filter_map(|call| {
             let thread = names.find(&theirs.path(call.thread))?;
@@ -444,8 +450,8 @@ impl Probe<'_> {
     }
 }
 
-/// Of a thread that has made none of its steps there is its spawn, which takes its place. Gives
-/// those of them whose code has begun.
+/// Replaces a thread without events by its spawn. Returns the replaced threads that have begun to
+/// run.
 pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Vec<ThreadId> {
     let mut began = Vec::new();
     for it in of {
@@ -462,14 +468,15 @@ pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Ve
     began
 }
 
-/// Those of the first so many events that can be made without the ones of this thread from so many
-/// on, in order.
+/// Returns, in order, those of the first `length` events that do not depend on the events of this
+/// thread from index `from` on.
 pub(crate) fn without(driver: &Driver, (thread, from): (ThreadId, u32), length: usize) -> Vec<u32> {
     let is_left = |&at: &u32| driver.clocks.clock(at, thread) < from;
     (0..length as u32).filter(is_left).collect()
 }
 
-/// The schedule of these events in this order, behind which the code of those who `began` begins.
+/// Returns the schedule of these events in this order, after which the code of the threads in
+/// `began` begins.
 pub(crate) fn schedule(order: &[u32], began: &[ThreadId], driver: &Driver) -> Schedule {
     let names = &driver.machine.names;
     let step = |&at: &u32| {
@@ -483,17 +490,17 @@ pub(crate) fn schedule(order: &[u32], began: &[ThreadId], driver: &Driver) -> Sc
     schedule
 }
 
-/// The schedule that leads to a failure.
+/// Returns the schedule that leads to a failure.
 pub(crate) fn leads_to(found: &Found) -> Schedule {
     let Driver { trace, machine, .. } = &*found.driver;
     machine.leading_to(found.end.thread(), trace, decided(found))
 }
 
-/// How many events of an execution that failed its schedule decides.
+/// Returns the number of events of a failing execution that its schedule decides.
 pub(crate) fn decided(found: &Found) -> usize {
     let trace = &found.driver.trace;
     match &found.end {
-        // Once nothing but spinning is left, it goes on by itself.
+        // Once the threads only spin, the execution continues without a schedule.
         End::Livelock { stuck, .. } => {
             let spins = spins_from(trace, stuck).max(found.driver.planned());
             spins.min(trace.len())
@@ -502,8 +509,8 @@ pub(crate) fn decided(found: &Found) -> usize {
     }
 }
 
-/// After how many events of an execution that ended in a livelock nothing happened any more but the
-/// last rounds of those who spin, again and again, and the first of them was let go.
+/// Returns the number of events after which an execution with a livelock consists only of the last
+/// rounds of the spinning threads, over and over, counted up to the first release of one of them.
 fn spins_from(trace: &Trace, stuck: &[Blocked]) -> usize {
     let events = trace.events();
     let let_go = |event: &&Event| event.outcome.is_released();
@@ -535,8 +542,8 @@ pub(crate) fn same(one: &Found, other: &Found) -> bool {
         && gist(one) == gist(other)
 }
 
-/// What a panic says, if it says something, without the values that it says it of: numbers, and
-/// what `assert_eq` puts on lines of their own.
+/// Returns the message of a panic, if it has one, without the values in it: numbers, and the
+/// further lines of `assert_eq`.
 fn gist(found: &Found) -> Option<String> {
     let first = found.said()?.lines().next().unwrap_or_default();
     Some(first.chars().filter(|c| !c.is_numeric()).collect())

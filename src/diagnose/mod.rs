@@ -1,5 +1,5 @@
-//! From a failing execution to the one that is shown: the closure runs again until the cause is
-//! plain.
+//! From the failing execution that was found to the one that the report shows: probes run the
+//! closure again until the cause is plain.
 
 pub(crate) mod bounded_loop;
 pub(crate) mod crash_report;

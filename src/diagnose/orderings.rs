@@ -1,10 +1,10 @@
-//! Does a data race hang on the orderings that are too weak?
+//! Does a data race depend on the memory orderings that are too weak?
 //!
-//! Of an execution in which a thread has read what another one wrote it can be said which orderings
-//! would have put the two accesses in order. That is of no use where the thread accesses the memory
-//! whatever it reads: then it also does so where it reads first, and the two race there as before.
-//! So that is tried, and what races without such a pair is shown instead. What is left to be said
-//! of orderings are pairs that the thread goes by.
+//! If in an execution one thread has read the write of another, it is known which orderings would
+//! have put the two accesses in order. That does not help if the thread accesses the memory
+//! regardless of the value that it reads: then it also does so if it reads before the write, and
+//! the accesses race there as well. So the explorer tries that order, and shows the race without
+//! such a pair instead. The remaining pairs are those with a value that the thread depends on.
 
 use crate::diagnose::minimize::{Looks, Probe, same};
 use crate::rt::engine::critical::candidates;
@@ -19,10 +19,10 @@ use crate::rt::race::too_weak;
 /// The most executions that are tried for a race.
 const TRIES_MAX: usize = 16;
 
-/// The most pairs of an execution that are looked at for one that can come the other way round.
+/// The most pairs of an execution that are examined for a pair that can be reversed.
 const PAIRS_MAX: usize = 64;
 
-/// Fills in which orderings are too weak, if it is a data race.
+/// Fills in the orderings that are too weak, if the failure is a data race.
 pub(crate) fn suggest_orderings(end: &mut End, trace: &Trace) {
     if let End::DataRace(race) = end {
         let past = Past {
@@ -34,8 +34,8 @@ pub(crate) fn suggest_orderings(end: &mut End, trace: &Trace) {
 }
 
 impl Probe<'_> {
-    /// The same race without a pair of operations that would put it in order if they were stronger
-    /// and that it does not hang on, if there is one.
+    /// Returns the same race without a pair of operations that would order it if they were
+    /// stronger, and on which it does not depend, if there is such an execution.
     pub(crate) fn without_needless_races(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let mut best: Option<Box<Found>> = None;
         let mut left = TRIES_MAX;
@@ -74,7 +74,8 @@ impl Probe<'_> {
     }
 }
 
-/// What leads to the read of this pair before the write that it sees, and to no more.
+/// Returns the schedules that put the read of this pair before the write that it sees, and that end
+/// there.
 fn reversals(found: &mut Found, weak: &Weak) -> Vec<Schedule> {
     let end = found.end.clone();
     let pairs = found

@@ -1,8 +1,8 @@
-//! Has a thread that writes in a data race told all that it tells before it writes?
+//! Is the last synchronisation of the writing thread in a data race the last one of that thread?
 //!
-//! The execution ends with the race, and what would have come then is not in it. So it is made once
-//! more up to where the thread that reads looks at what it was told, and that thread goes no
-//! further.
+//! The execution ends with the race, so the later events of the writing thread are not in it. The
+//! probe runs the execution again up to the read by which the other thread synchronises, and stops
+//! that thread there.
 
 use crate::diagnose::minimize::{Looks, Probe};
 use crate::rt::engine::exclude_thread::Without;
@@ -12,8 +12,8 @@ use crate::rt::exec::run::{Explored, Found};
 use crate::rt::report::publication;
 
 impl Probe<'_> {
-    /// Fills in whether the last that the second thread of a race has learnt of the first one is
-    /// all that it tells, if that makes a difference.
+    /// Fills in whether the synchronisation that the second thread of a race has read from the
+    /// first thread is the first thread's last one, if that makes a difference.
     pub(crate) fn find_publication_order(&mut self, found: &mut Found) {
         let End::DataRace(race) = &found.end else {
             return;
@@ -26,7 +26,7 @@ impl Probe<'_> {
         let before = Schedule::of(trace, claim.read, &machine.names);
         let (explorer, is_over) = Without::explorer(before, reader);
         let (explored, _) = self.explored(Box::new(explorer), 1, Looks::default());
-        // What has failed is not known to the end.
+        // An execution that failed does not show the later events.
         let publishes_no_more = match explored {
             Explored::Passed(driver) => {
                 is_over.get() && claim.is_all(&driver.trace, &driver.machine)

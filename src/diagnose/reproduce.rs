@@ -1,10 +1,10 @@
-//! Does a failure come again from its own schedule?
+//! Does a failure recur from its own schedule?
 //!
-//! If the closure is deterministic, it does. If not, what decides is not only the schedule, and
-//! neither the failure nor the pair that it would hang on can be put down to that. A test that a
-//! clock or a counter of std's decides on cannot be told from one that is deterministic while it is
-//! explored: what differs comes behind the events that are repeated, or is no event. Once there is
-//! a failure, a few more executions are no cost.
+//! It does if the closure is deterministic. If the closure is not, more than the schedule decides,
+//! and neither the failure nor the pair of operations on which it seems to depend follows from the
+//! schedule. During the exploration a test that depends on a clock or on a std counter cannot be
+//! told from a deterministic one: the difference lies behind the common prefix, or is no event.
+//! After a failure, a few more executions cost next to nothing.
 
 use std::mem::discriminant;
 
@@ -17,15 +17,15 @@ use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{End, Pair, Reproduction};
 use crate::rt::exec::run::{Explored, Found};
 
-/// How often a failure is run again, and how often the pair that it hangs on the other way round: a
-/// coin that was tossed in each of these executions is very unlikely to speak for the pair.
+/// How often a failure is replayed, and how often its pair is tried in the other order. If each of
+/// these executions depended on the toss of a coin, they would very unlikely all confirm the pair.
 const TIMES: usize = 3;
 
-/// Numbers below this are no addresses: nothing is allocated in the first page.
+/// Smaller numbers are no addresses: no object lies in the first page.
 const ADDRESSES: u64 = 4096;
 
 impl Probe<'_> {
-    /// What comes of running this failure again from its schedule; the first that is not the same.
+    /// Replays this failure from its schedule. Returns the first result that differs, if any.
     pub(crate) fn again(&mut self, found: &Found) -> Reproduction {
         let mut all = (0..TIMES).map(|_| self.once_more(found));
         let same = match had_passed(found) {
@@ -36,7 +36,7 @@ impl Probe<'_> {
             .unwrap_or(same)
     }
 
-    /// Whether the test still passes with the pair the other way round, each time.
+    /// Whether the test passes each time with the pair in the other order.
     pub(crate) fn hangs_on(&mut self, pair: &Pair) -> bool {
         (0..TIMES).all(|_| self.passes(&pair.reversed).is_some())
     }
@@ -44,8 +44,8 @@ impl Probe<'_> {
     fn once_more(&mut self, found: &Found) -> Reproduction {
         let explorer = Box::new(Replay::new(leads_to(found)));
         match self.explored(explorer, 1, Looks::default()).0 {
-            // Behind the panic, while its thread unwinds, another one asks for the first time
-            // whether a thread has finished.
+            // After the panic, while its thread unwinds, another thread asked for the first time
+            // whether a thread has finished. The panic itself recurred.
             Explored::Passed(other)
                 if other.ends_are_seen() && other.executed().len() >= decided(found) =>
             {
@@ -60,21 +60,21 @@ impl Probe<'_> {
     }
 }
 
-/// Whether a thread panics between events that are all repeated from an earlier execution. What it
-/// does after its last one it did there as well, and had it panicked there, that execution would
-/// have failed. Something has kept a value from then, and keeps it still, so that the failure comes
-/// again in this process, but not in the next one.
+/// Whether a thread panics although every event of the execution repeats an earlier execution. The
+/// code after the thread's last event ran in the earlier execution, too, and a panic there would
+/// have failed that execution. So a value from then is still kept outside the model, and the
+/// failure recurs in this process, but not in the next one.
 fn had_passed(found: &Found) -> bool {
     let End::Panicked { thread, .. } = found.end else {
         return false;
     };
     let Driver { trace, stats, .. }: &Driver = &found.driver;
-    // One that has made no event may have begun at another time there.
+    // A thread without events may have begun at another time in the earlier execution.
     let has_begun = thread == ThreadId::MAIN || !trace.positions_of(thread).is_empty();
     stats.begun() > 0 && has_begun && trace.len() <= found.driver.repeated()
 }
 
-/// Whether running this end's execution again can tell anything.
+/// Whether running the execution of such a failure again can show anything.
 pub(crate) fn may_come_again(end: &End) -> bool {
     !matches!(
         end,
@@ -87,8 +87,9 @@ pub(crate) fn may_come_again(end: &End) -> bool {
     )
 }
 
-/// The first event that came out otherwise, of those that the schedule decides: which of several
-/// threads that spin for ever goes first is up to who explores.
+/// Returns the first event that differs, among the events that the schedule decides. Which of
+/// several threads that spin for ever continues first is up to the explorer, so later events do not
+/// count.
 fn differs(one: &Found, other: &Found) -> Reproduction {
     let (mine, theirs) = (&one.driver, &other.driver);
     let events = mine.trace.events().iter().zip(theirs.trace.events());
@@ -105,7 +106,7 @@ fn differs(one: &Found, other: &Found) -> Reproduction {
     }
 }
 
-/// Whether two events may be the same one, in two executions where addresses differ.
+/// Whether two events may be the same, in two executions in which addresses differ.
 fn alike(a: &Event, b: &Event) -> bool {
     let alike = |(a, b): (u64, u64)| a == b || a.min(b) >= ADDRESSES;
     a.site == b.site
@@ -114,7 +115,7 @@ fn alike(a: &Event, b: &Event) -> bool {
         && numbers(a).into_iter().zip(numbers(b)).all(alike)
 }
 
-/// What an event on an atomic has found, and was given.
+/// Returns the value that an event on an atomic has found, and the values that it was given.
 fn numbers(event: &Event) -> [u64; 3] {
     let kind = &event.operation.kind;
     let (given, expected) = match *kind {
@@ -122,7 +123,7 @@ fn numbers(event: &Event) -> [u64; 3] {
         OpKind::Rmw { operand, .. } => (operand, 0),
         OpKind::CompareExchange { new, expected, .. } => (new, expected),
         OpKind::Load { .. } => (0, 0),
-        // What other objects hold are numbers of the runtime's own.
+        // The values of other objects are numbers of the runtime.
         _ => return [0; 3],
     };
     [event.outcome.value().unwrap_or_default(), given, expected]

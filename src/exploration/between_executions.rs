@@ -1,8 +1,8 @@
-//! What is there to be done between two executions?
+//! The work between two executions.
 //!
-//! To show the one that has ended, to note the loops that have waited, to write the checkpoint, and
-//! to see whether a limit is reached. In the end it knows what an exploration without a failure has
-//! to say of itself.
+//! [`Watch`] shows the execution that has ended, notes the loops that have waited, writes the
+//! checkpoint, and checks the limits. At the end of an exploration without a failure it says
+//! whether the exploration saw or checked nothing.
 
 use std::time::Instant;
 
@@ -32,56 +32,56 @@ use crate::verdict::plural::counted;
 use crate::verdict::report;
 use crate::verdict::report::{Limit, called_at, named_at};
 
-/// What happens between two executions.
+/// State of the work between two executions.
 pub(crate) struct Watch<'a> {
     settings: &'a Builder,
     pub(crate) start: Instant,
-    /// How many executions others had begun before.
+    /// Number of executions that were begun before the exploration was resumed.
     pub(crate) before: u64,
     progress: Progress,
     checkpoint: Option<Box<Checkpoint>>,
-    /// Where the model was called.
+    /// The place of the model's call.
     site: Site,
     /// The limit that has ended the exploration.
     pub(crate) stopped: Option<Limit>,
-    /// Whether the program has used plain memory that is watched.
+    /// Whether the program has used plain memory that the race detector watches.
     uses_cells: bool,
-    /// Whether one schedule is followed.
+    /// Whether the exploration follows one schedule.
     follows: bool,
     /// Whether an execution has failed.
     failed: bool,
-    /// Where loops have waited first.
+    /// The places where loops have waited for the first time.
     pub(crate) waits: FirstWaits,
-    /// What executions have come to, if the test says it. In a box, because most tests say nothing.
+    /// The outcomes that the test has recorded. In a box, because most tests record none.
     pub(crate) outcomes: Option<Box<Outcomes>>,
-    /// Whether loops with a hint that wait are taken for one step.
+    /// Whether loops that wait at a hint are explored as one step.
     takes_loops_for_steps: bool,
-    /// Whether the exploration has stopped between two executions to ask whether loops give up.
+    /// Whether the exploration has paused between two executions to find out whether loops give up
+    /// by themselves.
     asks: bool,
-    /// How many loops without a hint were told of.
+    /// Number of loops without a hint that standard error has named.
     hintless: usize,
-    /// Rounds of them and of those that are still to be told of.
+    /// Rounds of those loops, and of the loops without a hint that are still to be named.
     rounds: Vec<Round>,
-    /// How many bytes held what is still to be explored when it was looked at last whether the
-    /// system has twice as many more.
+    /// Size of the plan, in bytes, at the last check whether the system has twice as many bytes
+    /// more.
     looked_at: usize,
 }
 
-/// What is still to be explored takes memory in steps, each twice as large as the one before. That
-/// there is enough for the next one is not looked at for fewer bytes than this.
+/// The smallest plan, in bytes, for which the system's memory is checked. The plan's memory grows
+/// in steps that each double it, and the check is whether there is enough for the next step.
 const LOOKED_AT_MIN: usize = 2 << 20;
 
-/// After so many executions it is looked at how many bytes there are: a plan grows by little in
-/// between.
+/// Number of executions between two checks of the plan's size: a plan grows by little in between.
 const LOOKED_AT_EACH: u64 = 64;
 
 impl<'a> Watch<'a> {
-    /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is
-    /// one schedule that is followed instead.
+    /// Resumes the exploration of the checkpoint file, if there is one. With `follows` the
+    /// exploration follows one schedule instead and uses no file.
     ///
     /// # Panics
     ///
-    /// If that exploration cannot be taken up.
+    /// If that exploration cannot be resumed.
     #[track_caller]
     pub(crate) fn new(
         settings: &'a Builder,
@@ -123,7 +123,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The exploration begins anew with what was learnt, and nothing else of what was seen counts.
+    /// Restarts the exploration with the learnt facts. Everything else that it has seen no longer
+    /// counts.
     pub(crate) fn restart(&mut self, learnt: &Learnt, before: &Learnt) {
         self.before = 0;
         self.failed = false;
@@ -134,7 +135,8 @@ impl<'a> Watch<'a> {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.restart();
         }
-        // Who looks at each execution would wonder why the first one comes twice.
+        // In the output of each execution the first one appears twice, so this line gives the
+        // reason.
         if self.settings.log || self.settings.trace.is_some() {
             let site = self.site;
             let (why, how) = match learnt.hintless {
@@ -169,8 +171,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether another execution may begin. What the program has said in the last one is in the
-    /// log, and then forgotten.
+    /// Does the work between two executions. Returns whether another execution may begin. The
+    /// program's output in the last execution is in the log, which this clears.
     pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
         if rarely!(std::mem::take(&mut self.asks)) {
@@ -186,7 +188,8 @@ impl<'a> Watch<'a> {
             cold_path();
             self.show(wanted, end, between, log);
         }
-        // What is to be told may be told only once it is known whether they give up.
+        // The line about these loops may have to wait until it is known whether they give up by
+        // themselves, so their rounds are kept.
         if rarely!(driver.machine.hintless().len() > self.hintless) {
             let known = |round: &&Round| !self.rounds.iter().any(|it| it.read == round.read);
             let new: Vec<Round> = between.rounds.iter().filter(known).cloned().collect();
@@ -195,7 +198,7 @@ impl<'a> Watch<'a> {
         if !self.follows {
             self.waits.note(between);
             self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
-            // Of one that has failed nobody knows any more what led to them.
+            // After a failure the events that led to these uses are no longer known.
             if let (Some(uses), Some(_)) = (&driver.raw_uses, between.end) {
                 cold_path();
                 self.asks |= uses.are_some() || uses.are_some_in_place(&driver.trace);
@@ -216,8 +219,8 @@ impl<'a> Watch<'a> {
             self.progress.tick(driver);
             self.stopped = self.limit(driver);
         }
-        // Whoever takes it up is to find the failure again, and not to call complete what has
-        // failed.
+        // Once an execution has failed, the file is not written any more: a run that resumes from
+        // it must find the failure again, and must not report the exploration as complete.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
             let known = || {
                 (
@@ -231,25 +234,25 @@ impl<'a> Watch<'a> {
         self.stopped.is_none() && !self.asks
     }
 
-    /// Whether the machine knows something because of which the exploration has to begin anew.
+    /// Whether the machine has learnt a fact that makes the exploration restart.
     #[inline]
     fn is_to_ask(&self, driver: &Driver) -> bool {
         let machine = &driver.machine;
         machine.has_learnt() && !self.settings.is_sampling()
     }
 
-    /// The loops of which it has to be known now whether they give up, if the exploration has
-    /// stopped for that.
+    /// Returns the loops for which it must be known now whether they give up by themselves, if the
+    /// exploration has paused for that.
     pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
         (self.asks && self.stopped.is_none()).then(|| self.waits.take_asked())
     }
 
-    /// A loop was wrongly taken for one step: from here on none is.
+    /// Stops exploring loops as one step, because for one loop that was wrong.
     pub(crate) fn take_no_loop_for_a_step(&mut self) {
         self.takes_loops_for_steps = false;
     }
 
-    /// The hint of a loop that waits, if loops could be taken for one step and are not.
+    /// Returns the hint of a loop that waits, if loops could be explored as one step and are not.
     pub(crate) fn could_await(&self) -> Option<String> {
         if self.settings.await_loops {
             return None;
@@ -257,21 +260,20 @@ impl<'a> Watch<'a> {
         self.waits.first_hint().map(str::to_owned)
     }
 
-    /// An execution has failed: the file stays as it was before that.
+    /// Notes a failure: the file stays as it was before it.
     pub(crate) fn failed(&mut self) {
         self.failed = true;
     }
 
-    /// Whether there is nothing more to be said of an exploration without a failure: it has seen
-    /// and checked something, and nobody has asked for one execution. So it mostly is.
+    /// Whether an exploration without a failure needs no further line: it has seen and checked
+    /// events, and the user has asked for no single execution. This is the frequent case.
     #[inline]
     pub(crate) fn is_plain(&self, driver: &Driver) -> bool {
         let stats = driver.stats;
         stats.complete > 0 && stats.longest > 0 && self.settings.trace.is_none()
     }
 
-    /// What an exploration without a failure may have to say of itself: that it has seen nothing,
-    /// or checked nothing.
+    /// Returns the line for an exploration that has seen no complete execution or checked nothing.
     pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
         let (site, stats) = (self.site, driver.stats);
         if stats.left_out() > 0 && stats.complete == 0 {
@@ -289,7 +291,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Says of each loop without a hint once where it is.
+    /// Names each loop without a hint once.
     #[inline]
     fn tell_of_hintless(&mut self, driver: &Driver) {
         let known = std::mem::replace(&mut self.hintless, driver.machine.hintless().len());
@@ -298,27 +300,28 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// [`Watch::tell_of_hintless`] where there are more than so many.
+    /// [`Watch::tell_of_hintless`] if there are more such loops than the `known` ones.
     #[cold]
     fn tell_of_new_hintless(&self, driver: &Driver, known: usize) {
         let new = &driver.machine.hintless()[known..];
-        // To look at stacks takes longer than to find out that it was said.
+        // Reading stacks takes longer than finding out that the line was printed before.
         if said_once::is_first(self.hintless(driver, new, |_| None)) {
             let line = self.hintless(driver, new, |read| self.loop_around(read));
             above(|| eprintln!("{line}"));
         }
     }
 
-    /// Where the call stands that is in the loop around this read, if it is not the read itself.
+    /// Returns the place of the call in the loop around this read, if the read is not in the loop
+    /// itself.
     fn loop_around(&self, read: Site) -> Option<String> {
-        // What a macro has written, or somebody else, is in no text that could be looked into.
+        // Code from a macro or from another crate is in no source file that can be read here.
         named_at(read)?;
         let round = self.rounds.iter().find(|it| it.read == read)?;
         loops::around(read, &round.stack, self.site)
     }
 
-    /// Where loops make its executions long that have no hint: the looks that they come back to,
-    /// and the lines `around` these.
+    /// Returns the line that names the loops without a hint that make the executions long: the
+    /// reads to which they return, and the lines `around` these.
     fn hintless(
         &self,
         driver: &Driver,
@@ -349,7 +352,7 @@ impl<'a> Watch<'a> {
         )
     }
 
-    /// Which execution was to be shown and has not been run, if there is one.
+    /// Returns a line if the execution that was to be shown has not been run.
     pub(crate) fn unshown(&self, driver: &Driver) -> Option<String> {
         let Some(Executions::Only(wanted)) = self.settings.trace else {
             return None;
@@ -364,7 +367,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Shows the execution that has just ended, if it is wanted.
+    /// Shows the execution that has just ended, if the user wants it shown.
     fn show(&self, wanted: Executions, end: &End, between: &Between<'_>, log: &Log) {
         let Between {
             driver,
@@ -377,7 +380,7 @@ impl<'a> Watch<'a> {
             Executions::All => true,
             Executions::Only(wanted) => wanted == number,
         };
-        // What sleep sets gave up is covered by another execution.
+        // An execution that a sleep set prunes is covered by another execution.
         if !chosen || matches!(end, End::Pruned(Pruned::Asleep)) {
             return;
         }
@@ -412,7 +415,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The limit that is reached, if one is.
+    /// Returns the limit that the exploration has reached, if any.
     fn limit(&mut self, driver: &Driver) -> Option<Limit> {
         let settings = self.settings;
         if rarely!(interrupts::asked()) {
@@ -428,8 +431,8 @@ impl<'a> Watch<'a> {
         {
             return Some(Limit::Duration(most));
         }
-        // Before the first execution it is the memory of an earlier model, of which this one has
-        // made nothing yet.
+        // Before the first execution this memory is left from an earlier model; this model has
+        // allocated none of it.
         if let Some(most) = settings.max_memory
             && driver.stats.begun() > self.before
             && driver.memory() > most
@@ -442,11 +445,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether the system does not have what the plan is going to ask for, which holds so many
-    /// bytes. Where memory is refused the process ends, and with it all that was explored.
+    /// Returns a limit if the system lacks the memory for which the plan, of `memory` bytes, will
+    /// ask next. If the system refused an allocation later, the process would end and the explored
+    /// part would be lost.
     #[cold]
     fn limit_of_system(&mut self, memory: usize) -> Option<Limit> {
-        // The largest part of it may double soon, whenever that was last done.
+        // The largest part of the plan may double soon, whenever that was last checked.
         if memory < self.looked_at.saturating_add(self.looked_at / 8) {
             return None;
         }
@@ -454,17 +458,17 @@ impl<'a> Watch<'a> {
         let bytes = memory.saturating_mul(2);
         let mut asked = Vec::<u8>::new();
         let refused = asked.try_reserve_exact(bytes).is_err();
-        // The compiler may leave out what is not used.
+        // Without this the compiler may remove the unused allocation.
         std::hint::black_box(&mut asked);
         refused.then_some(Limit::System(bytes))
     }
 
-    /// No other execution begins; what is printed now is not to meet the progress.
+    /// Ends the progress display, so that later output does not mix with it.
     pub(crate) fn end(&mut self) {
         self.progress.wipe();
     }
 
-    /// Everything has been explored.
+    /// Removes the checkpoint file, because everything has been explored.
     pub(crate) fn complete(&self) {
         if let Some(checkpoint) = &self.checkpoint {
             checkpoint.remove();
@@ -472,11 +476,11 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// A file whose exploration is taken up, with what it knows besides. It is in a box because mostly
-/// there is none.
+/// The file of a resumed exploration, with the facts in it. In a box, because most explorations
+/// have none.
 type TakenUp = (Box<Checkpoint>, Known);
 
-/// Takes up what is in the file that the settings ask for, if that is this model's.
+/// Resumes from the file that the settings name, if it belongs to this model.
 fn taken_up(
     settings: &Builder,
     driver: &mut Driver,

@@ -1,13 +1,13 @@
-//! Where is an unfinished exploration kept, and when is it taken up again?
+//! The file that keeps an unfinished exploration.
 //!
-//! A file holds the lines that say what it belongs to, then those of the loops that have waited
-//! (`first_waits.rs`), what the test has said that executions came to (`outcomes.rs`), what the
-//! explorer still has to do (`rt/engine/checkpoint.rs`), and a checksum over all of it. It is
-//! written beside its place and then renamed, so that there is a whole one at any time, whenever
-//! the process is killed. A file that belongs to another test, or to another build of this one, is
-//! refused: the numbers in it would mean something else. One that belongs to another model of the
-//! test is left to that one, and so is one that another process has written meanwhile: only who has
-//! written the file or taken it up writes it again and removes it.
+//! A file consists of the lines that identify the test, the first waits of loops
+//! (`first_waits.rs`), the outcomes that the test has recorded (`outcomes.rs`), the work that the
+//! explorer has left (`rt/engine/checkpoint.rs`), and a checksum over all of it. It is written
+//! under another name and then renamed, so that a complete file exists whenever the process is
+//! killed. A file of another test, or of another build of this test, is refused, because its
+//! numbers would have other meanings. A file of another model of the test is left alone, and so is
+//! a file that another process has written meanwhile: only the process that has written the file or
+//! resumed from it writes it again and removes it.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -25,40 +25,38 @@ use crate::verdict::outcomes::Outcomes;
 /// The first line of every file. The number changes with the format.
 const MAGIC: &str = "dpor checkpoint 11";
 
-/// How it begins, whatever the number.
+/// The beginning of that line in every format.
 const BEGINS: &str = "dpor checkpoint ";
 
-/// What the lines are called that say which test the file belongs to, which of its models, and
-/// which settings.
+/// The names of the lines that identify the test, its model, and the settings.
 const TEST: &str = "test";
 const MODEL: &str = "model";
 const SETTINGS: &str = "settings";
 
-/// How the name ends of a file that is being written.
+/// The end of the name of a file that is being written.
 const BESIDE: &str = ".new";
 
-/// What it knows besides what the explorer still has to do: the first waits, and what executions
-/// came to.
+/// The facts in a file apart from the explorer's work: the first waits and the outcomes.
 pub(crate) type Known = (Vec<FirstWait>, Outcomes);
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
     file: PathBuf,
     claim: Claim,
-    /// Whether what is there is this exploration's, if there is anything.
+    /// Whether the existing file, if any, belongs to this exploration.
     is_ours: bool,
-    /// How many executions there are between two writes.
+    /// Number of executions between two writes.
     interval: u64,
-    /// What the file belongs to: names of lines, and the lines.
+    /// The identity of the exploration: names of lines, and the lines.
     identity: Vec<(&'static str, String)>,
-    /// How many executions had begun when it was last written.
+    /// Number of executions that were begun before the last write.
     written: u64,
-    /// Whether the user knows that it cannot be written.
+    /// Whether standard error has said that the file cannot be written.
     told: bool,
 }
 
 impl Checkpoint {
-    /// The file that the settings ask for, if they do. `site` is where the model stands.
+    /// Returns the file that the settings name, if they name one. `site` is the place of the model.
     pub(crate) fn new(
         settings: &Builder,
         site: &dyn std::fmt::Display,
@@ -112,16 +110,19 @@ impl Checkpoint {
         }))
     }
 
-    /// Takes up what the file holds, if there is one, and gives what it knows besides. `None` if it
-    /// belongs to another model of the test, which has been told then: this one has no file.
+    /// Resumes from the file, if there is one, and returns the facts in it. `None` if the file
+    /// belongs to another model of the test: this model then has no file, and standard error says
+    /// so.
     pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Known>, String> {
-        // Not every run comes to the end, where nothing may be left: a file that was torn would
-        // stay for good where the last run fails, or where there is none.
+        // Leftover files are removed here too, because not every run reaches the end of its
+        // exploration: without this, a torn file would stay for good if the last run fails or if
+        // there is no last run.
         for torn in self.left_over() {
-            // Should it stay, it is told at the end.
+            // If it cannot be removed, standard error says so at the end.
             let _ = fs::remove_file(torn);
         }
-        // What is no file may never end, or never come to anything.
+        // Reading something other than a regular file might never end, and might never yield a
+        // byte.
         if let Ok(known) = fs::metadata(&self.file)
             && !known.is_file()
         {
@@ -141,8 +142,8 @@ impl Checkpoint {
             }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
-        // What somebody has named by mistake is not to be removed. One that is torn is as long as
-        // it is.
+        // A file that the user has named by mistake must not be removed. A torn file may be shorter
+        // than the first line.
         let begins = BEGINS.as_bytes();
         if !bytes.starts_with(begins) && !begins.starts_with(&bytes) {
             let file = self.file.display();
@@ -190,8 +191,8 @@ impl Checkpoint {
         Ok(Some((waits, outcomes)))
     }
 
-    /// Whether a file can be written here, which is better known before the exploration than after
-    /// it.
+    /// Checks that a file can be written here. An error is more useful before the exploration than
+    /// after it.
     fn try_to_write(&self) -> Result<(), String> {
         let beside = self.beside();
         let tried = File::create(&beside).and_then(|_| fs::remove_file(&beside));
@@ -203,12 +204,13 @@ impl Checkpoint {
         })
     }
 
-    /// The exploration begins anew: what the file holds is of no use any more.
+    /// Restarts the exploration: the content of the file is of no use any more.
     pub(crate) fn restart(&mut self) {
         self.written = 0;
     }
 
-    /// Writes the file if it is time to, or in any case if the exploration has been `stopped`.
+    /// Writes the file if the interval is over, and always if a limit has `stopped` the
+    /// exploration.
     pub(crate) fn tick(&mut self, driver: &Driver, known: impl FnOnce() -> Known, stopped: bool) {
         let begun = driver.stats.begun();
         if begun - self.written < self.interval && !stopped {
@@ -245,9 +247,9 @@ impl Checkpoint {
             bytes.extend_from_slice(wait.line().as_bytes());
             bytes.push(b'\n');
         }
-        // An empty line ends these.
+        // An empty line ends the first waits.
         bytes.push(b'\n');
-        // A text may have several lines, so how long it is comes first.
+        // An outcome may have several lines, so its length comes first.
         for (outcome, executions) in outcomes.said() {
             let head = format!("{executions} {}\n", outcome.len());
             bytes.extend_from_slice(head.as_bytes());
@@ -263,31 +265,32 @@ impl Checkpoint {
             fs::rename(&beside, &self.file)
         });
         if written.is_err() {
-            // Where the disk is full, what there is of it takes room. It may not be there at all.
+            // On a full disk the partial file takes space. It may not exist at all.
             let _ = fs::remove_file(&beside);
         }
         written
     }
 
-    /// Whether somebody else has written what is there.
+    /// Whether the existing file was written by another process.
     fn is_anothers(&self) -> bool {
         !self.is_ours && self.file.exists()
     }
 
-    /// Where the file is written before it gets its name. Another process writes elsewhere.
+    /// The name under which the file is written before it is renamed. It contains the number of the
+    /// process, so that another process writes elsewhere.
     fn beside(&self) -> PathBuf {
         let mut beside = self.file.clone().into_os_string();
         beside.push(format!(".{}{BESIDE}", std::process::id()));
         beside.into()
     }
 
-    /// Everything has been explored: there is nothing to take up any more, and what a killed
-    /// process was writing is of no use either.
+    /// Removes the file and the partial files of killed processes: everything has been explored, so
+    /// there is nothing to resume.
     pub(crate) fn remove(&self) {
         if self.is_anothers() {
             return;
         }
-        // The file itself is the last, so that nothing is left once it is gone.
+        // The file itself is removed last, so that no partial file is left once it is gone.
         for file in self.left_over().into_iter().chain([self.file.clone()]) {
             if let Err(error) = fs::remove_file(&file)
                 && error.kind() != std::io::ErrorKind::NotFound
@@ -299,8 +302,8 @@ impl Checkpoint {
         }
     }
 
-    /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]). What a
-    /// living one writes is its own.
+    /// Returns the partial files ([`Checkpoint::beside`]) of processes that were killed while they
+    /// wrote. The partial file of a living process is not among them.
     fn left_over(&self) -> Vec<PathBuf> {
         let Claim(file) = &self.claim;
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
@@ -326,7 +329,7 @@ impl Checkpoint {
             .collect()
     }
 
-    /// Why the file is refused, which is `theirs` where it should be `ours`.
+    /// Returns why the file is refused: it says `theirs` where `ours` is expected.
     fn misfit(&self, what: &str, theirs: &str, ours: &str) -> String {
         let another = format!("belongs to another {what}: `{theirs}`, and not `{ours}`");
         match what {
@@ -357,39 +360,40 @@ impl Checkpoint {
     }
 }
 
-/// Whether there is a process of this number besides this one, which does not write while it asks.
+/// Whether another process has this number. The process itself does not count, because it does not
+/// write while it asks.
 #[cfg(unix)]
 fn is_alive(process: u32) -> bool {
     let Ok(number @ 1..) = i32::try_from(process) else {
         return false;
     };
-    // SAFETY: signal 0 is none: it is only looked whether it could be sent.
+    // SAFETY: signal 0 is never delivered; the call only checks whether a signal could be sent.
     let sent = unsafe { libc::kill(number, 0) };
     let is_there = sent == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
     is_there && process != std::process::id()
 }
 
-/// Whether there may be a process of this number besides this one. It cannot be asked, so what
-/// another one has left stays.
+/// Whether another process may have this number. The system cannot be asked, so partial files of
+/// other processes stay.
 #[cfg(not(unix))]
 fn is_alive(process: u32) -> bool {
     process != std::process::id()
 }
 
-/// The right of one exploration of this process to a file, which is named from the root, until it
-/// is dropped.
+/// The claim of one exploration of this process to a file, by its absolute path. Dropping the claim
+/// ends it.
 struct Claim(PathBuf);
 
-/// Which files are claimed, and for which tests.
+/// The claimed files, each with its test.
 static CLAIMED: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
 fn claimed() -> MutexGuard<'static, Vec<(PathBuf, String)>> {
-    // Nothing in here is left half done.
+    // No panic can leave the list half changed.
     CLAIMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Claim {
-    /// Claims the file for a test. An error is the test that has it.
+    /// Claims the file for a test. An error is the test that holds the claim.
     fn new(file: &Path, test: &str) -> Result<Claim, String> {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let mut claimed = claimed();
@@ -409,7 +413,7 @@ impl Drop for Claim {
     }
 }
 
-/// Takes what executions came to off the bytes, which an empty line ends.
+/// Takes the outcomes off the bytes, up to the empty line that ends them.
 fn read_outcomes(bytes: &mut &[u8]) -> Option<Outcomes> {
     let mut outcomes = Outcomes::default();
     loop {
@@ -433,16 +437,16 @@ fn line<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(line).ok()
 }
 
-/// A checksum that no change of one byte survives (FNV-1a).
+/// Returns a checksum (FNV-1a), which differs after any change of a single byte.
 fn fnv(bytes: &[u8]) -> u64 {
     let step = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// [`build`], found out once: the program has some megabytes.
+/// The result of [`build`], computed once because the program has some megabytes.
 static BUILD: OnceLock<Result<String, String>> = OnceLock::new();
 
-/// What tells this program from another build of it: a hash of its file.
+/// Returns what distinguishes this program from another build of it: a hash of its file.
 fn build() -> Result<String, String> {
     let hash = |path: &Path| {
         let mut file = File::open(path)?;

@@ -1,31 +1,30 @@
-//! Where did loops wait for a change for the first time?
+//! The places where loops waited for a change for the first time.
 //!
-//! What leads to each such place is kept, because it is asked there whether the loop gives up by
-//! itself (`gives_up.rs`): of loops without a hint at once, of the others in the end, or at once,
-//! too, if they are to be taken for one step.
+//! For each place the schedule that leads to it is kept. From there a solo run shows whether the
+//! loop gives up by itself (`bounded_loop.rs`): for loops without a hint at once; for the other
+//! loops at the end of the exploration, or at once if they are to be explored as one step.
 
 use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Waited, WaitsAt};
 
-/// A wait at a hint that no earlier one was at, at a timed wait, or in a loop without a hint.
+/// The first wait at a hint, at a timed wait, or in a loop without a hint.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstWait {
-    /// Where that is. An exploration that is taken up knows it only in words.
+    /// The place of the wait. Text, because a resumed exploration has no more than the text.
     pub(crate) site: String,
     pub(crate) at: WaitsAt,
-    /// Which thread waits, as its path of births.
+    /// The thread that waits, as its path in the tree of spawns.
     pub(crate) path: String,
-    /// How many events it has performed.
+    /// Number of events of the thread before the wait.
     pub(crate) events: u32,
-    /// What leads to it.
+    /// The schedule that leads to the wait.
     pub(crate) schedule: Schedule,
-    /// Whether its loop is known not to give up by itself. An exploration that is taken up does not
-    /// know it any more.
+    /// Whether the loop is known not to give up by itself. A resumed exploration does not know it.
     pub(crate) stays: bool,
 }
 
-/// What they are called in a file.
+/// The names of the kinds of waits in a file.
 const CALLED: [(WaitsAt, &str); 4] = [
     (WaitsAt::Hint, "hint"),
     (WaitsAt::Cycle, "cycle"),
@@ -34,7 +33,7 @@ const CALLED: [(WaitsAt, &str); 4] = [
 ];
 
 impl FirstWait {
-    /// As a line of a file.
+    /// Formats the wait as a line of a file.
     pub(crate) fn line(&self) -> String {
         let FirstWait {
             site,
@@ -48,7 +47,7 @@ impl FirstWait {
         format!("{what}\t{path}\t{events}\t{schedule}\t{site}")
     }
 
-    /// What such a line says.
+    /// Parses such a line.
     pub(crate) fn parse(line: &str) -> Option<FirstWait> {
         let mut parts = line.splitn(5, '\t');
         let what = parts.next()?;
@@ -62,34 +61,36 @@ impl FirstWait {
         })
     }
 
-    /// Whether it is the same wait, or another one at the same hint.
+    /// Whether both are the same wait, or waits at the same hint.
     pub(crate) fn is_like(&self, other: &FirstWait) -> bool {
         (self.at, &self.site) == (other.at, &other.site)
             && (!self.is_look() || (&self.path, self.events) == (&other.path, other.events))
     }
 
-    /// Whether it is in a loop without a hint.
+    /// Whether the wait is in a loop without a hint.
     pub(crate) fn is_look(&self) -> bool {
         self.at == WaitsAt::Look
     }
 }
 
-/// Those of an exploration.
+/// The first waits of an exploration.
 #[derive(Debug, Default)]
 pub(crate) struct FirstWaits {
-    /// Those of the parts before this one.
+    /// First waits from before the exploration was resumed.
     earlier: Vec<FirstWait>,
-    /// Those of this part, as many as the machine knows.
+    /// First waits since then, as many as the machine knows. An element is `None` if no event
+    /// precedes its wait.
     known: Vec<Option<FirstWait>>,
-    /// Those of which it is not known yet whether their loops give up, and has to be.
+    /// First waits of loops for which it must still be found out whether they give up by
+    /// themselves.
     asked: Vec<FirstWait>,
-    /// Whether that has to be known of loops with a hint.
+    /// Whether that must be found out for loops with a hint, too.
     hints_are_asked: bool,
 }
 
 impl FirstWaits {
-    /// None; `hints_are_asked` says whether it has to be known at once of loops with a hint whether
-    /// they give up.
+    /// Creates an empty set. `hints_are_asked` says whether it must be found out at once whether
+    /// loops with a hint give up by themselves.
     pub(crate) fn new(hints_are_asked: bool) -> FirstWaits {
         FirstWaits {
             hints_are_asked,
@@ -97,7 +98,7 @@ impl FirstWaits {
         }
     }
 
-    /// Those of an exploration that is taken up, of which these are known.
+    /// Creates the set of a resumed exploration, in which these waits are known.
     pub(crate) fn taken_up(earlier: Vec<FirstWait>, hints_are_asked: bool) -> FirstWaits {
         let mut waits = FirstWaits::new(hints_are_asked);
         waits.ask(&earlier);
@@ -105,7 +106,7 @@ impl FirstWaits {
         waits
     }
 
-    /// Has it asked of these whether their loops give up, if that has to be known.
+    /// Adds those of these waits for which it must be found out whether their loops give up.
     fn ask(&mut self, waits: &[FirstWait]) {
         let hints = self.hints_are_asked;
         let is_asked = |wait: &&FirstWait| match wait.at {
@@ -116,13 +117,13 @@ impl FirstWaits {
         self.asked.extend(waits.iter().filter(is_asked).cloned());
     }
 
-    /// Whether there are none.
+    /// Whether no loop has waited.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.earlier.is_empty() && self.known.is_empty()
     }
 
-    /// All of them, one for each hint.
+    /// Returns all first waits, one for each hint.
     pub(crate) fn all(&self) -> Vec<FirstWait> {
         let mut all = self.earlier.clone();
         for wait in self.known.iter().flatten() {
@@ -133,25 +134,25 @@ impl FirstWaits {
         all
     }
 
-    /// The place of the first one at a hint.
+    /// Returns the place of the first wait at a hint.
     pub(crate) fn first_hint(&self) -> Option<&str> {
         let mut all = self.earlier.iter().chain(self.known.iter().flatten());
         let first = all.find(|wait| wait.at == WaitsAt::Hint);
         first.map(|wait| wait.site.as_str())
     }
 
-    /// Whether there are some of which it has to be asked whether their loops give up.
+    /// Whether there are waits for which it must be found out whether their loops give up.
     #[inline]
     pub(crate) fn are_to_be_asked(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// Those of which that has to be asked, for who asks.
+    /// Takes the waits for which that must be found out.
     pub(crate) fn take_asked(&mut self) -> Vec<FirstWait> {
         std::mem::take(&mut self.asked)
     }
 
-    /// Notes those of the execution that has ended.
+    /// Notes the first waits of the execution that has ended.
     #[inline]
     pub(crate) fn note(&mut self, between: &Between<'_>) {
         if between.driver.machine.waited().len() > self.known.len() {

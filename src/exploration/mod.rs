@@ -1,8 +1,9 @@
-//! How does an exploration come from its first execution to its verdict?
+//! One exploration, from its first execution to its verdict.
 //!
-//! It searches until nothing is left to explore, an execution too many has failed, or a limit is
-//! met. Each failure is looked at when it is found: whether it is one at all, whether it is known,
-//! and how to show it. In the end there are failures, or something to be said of what was explored.
+//! It runs executions until none is left to explore, as many executions have failed as were asked
+//! for, or a limit is reached. Each failure is examined when it is found: whether it is a failure
+//! at all, whether it is known, and which execution shows it best. The result is the failures, or a
+//! report of the explored part.
 
 pub(crate) mod between_executions;
 pub(crate) mod checkpoint_file;
@@ -55,32 +56,34 @@ use crate::verdict::report::{Passed, Verdict};
 /// The exploration of one closure.
 struct Exploration<'a> {
     settings: &'a Builder,
-    /// Where the model was called.
+    /// The place of the model's call.
     site: Site,
     seed: u64,
-    /// The schedule that is followed, if one is.
+    /// The schedule that the exploration follows, if any.
     given: Option<Schedule>,
-    /// Whether it was tried to follow it as one that counts fences.
+    /// Whether the schedule was also tried as one with fences among its steps.
     counted_fences: bool,
     main: &'a dyn Work,
     stacks: Pool,
     watch: Watch<'a>,
-    /// What the program says in an execution.
+    /// The output of the program in an execution.
     log: Log,
     failures: Vec<Failure>,
-    /// What had failed before the exploration began anew. It mostly fails again.
+    /// The failures before a restart. Most of them occur again.
     earlier: Vec<Failure>,
-    /// The frees that are known to be in order.
+    /// Frees that look like data races and are known to be ordered.
     unseen: Vec<SuppressedRaces>,
-    /// What is made of blocks that hang from a static.
+    /// How leaks of blocks that a static reaches are judged.
     statics: Rooted,
 }
 
-/// What has become of an execution that failed where loops were taken for one step.
+/// The result of running an execution that failed again, with each loop in full instead of as one
+/// step.
 enum Full {
-    /// It is made in full. This is how it was, if that is something else.
+    /// It fails. Contains the execution with loops as one step, if the failure is shown by another
+    /// one.
     Taken(Option<Box<Found>>),
-    /// It does not fail if it is made in full.
+    /// The execution with loops in full does not fail.
     Passes,
 }
 
@@ -102,7 +105,8 @@ pub(crate) fn explored(
     driver.looks_for_raw_uses = tries_raw_uses(settings, given.as_ref());
     let watch = Watch::new(settings, &mut driver, site, given.is_some());
     let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
-    // Who looks at each execution, or at a single one, wants to read what it says.
+    // If executions are shown, or one schedule is followed, the user reads the program's output,
+    // too.
     let log = Log::new(filter, settings.trace.is_some() || given.is_some());
     let mut exploration = Exploration {
         settings,
@@ -123,7 +127,8 @@ pub(crate) fn explored(
     let driver = exploration.search(driver);
     drop(looking);
     exploration.watch.end();
-    // A loop may have gone round too seldom since, or a limit was met before.
+    // A failure from before a restart may not have occurred again: loops may have made too few
+    // rounds, or a limit was reached first.
     if rarely!(!exploration.earlier.is_empty()) {
         let earlier = std::mem::take(&mut exploration.earlier);
         add_new(&mut exploration.failures, earlier, settings.max_failures);
@@ -139,7 +144,7 @@ pub(crate) fn explored(
     explored
 }
 
-/// Says what else there is to say where the user ends the process.
+/// Prints the remaining lines when the user interrupts the process.
 #[cold]
 fn tell_of_interrupt(settings: &Builder, explored: &Result<Passed, Box<Failure>>) {
     if let Err(failure) = explored {
@@ -157,13 +162,13 @@ fn tell_of_interrupt(settings: &Builder, explored: &Result<Passed, Box<Failure>>
     });
 }
 
-/// Whether it is tried if threads use what has been freed. Who has nothing simplified has the
-/// closure run for nothing but the exploration.
+/// Whether the explorer delays threads to see whether they use freed memory. With `simplify = 0`
+/// the closure runs for the exploration only.
 fn tries_raw_uses(settings: &Builder, given: Option<&Schedule>) -> bool {
     CAN_LOCK && given.is_none() && settings.simplify > 0
 }
 
-/// What is known of a program before it runs, if this schedule is to be followed.
+/// Returns the facts about a program that this schedule implies.
 #[cold]
 fn known_from(schedule: &Schedule) -> Learnt {
     Learnt {
@@ -180,7 +185,7 @@ fn known_from(schedule: &Schedule) -> Learnt {
 }
 
 impl Exploration<'_> {
-    /// Explores until there is no more to be explored. What is known in the end is in the driver.
+    /// Explores until nothing is left to explore. The driver that it returns has the final state.
     fn search(&mut self, mut driver: PooledDriver) -> PooledDriver {
         loop {
             let running = Settings {
@@ -221,8 +226,8 @@ impl Exploration<'_> {
         }
     }
 
-    /// Tries whether threads use what has been freed. False if that was the last failure to be
-    /// found.
+    /// Tries whether threads use freed memory. Returns false if the exploration ends with a failure
+    /// found that way.
     fn tries_raw_uses(&mut self, driver: &mut Driver) -> bool {
         let uses = driver.raw_uses.as_mut().map(|uses| uses.take());
         for raw in uses.unwrap_or_default() {
@@ -237,8 +242,8 @@ impl Exploration<'_> {
         self.looks_at_raw_use(found, driver)
     }
 
-    /// Looks at what a try beside the exploration has found, if it has. False if that was the last
-    /// failure to be found.
+    /// Examines the failure that a run outside the exploration has found, if any. Returns false if
+    /// the exploration ends with it.
     fn looks_at_raw_use(&mut self, found: Option<Box<Found>>, driver: &Driver) -> bool {
         found.is_none_or(|mut found| {
             found.driver.stats = driver.stats;
@@ -246,9 +251,9 @@ impl Exploration<'_> {
         })
     }
 
-    /// What is learnt of these loops, if that makes another exploration of it: that one without a
-    /// hint gives up by itself, as far as that can be known, or that one with a hint does not, and
-    /// may be taken for one step.
+    /// Returns the facts about these loops, if they change the exploration: a loop without a hint
+    /// gives up by itself, as far as that can be known; or a loop with a hint does not, and may be
+    /// explored as one step.
     fn learns(&mut self, driver: &Driver, asked: &[FirstWait]) -> Option<Learnt> {
         let machine = &driver.machine;
         let mut learnt = machine.limits.learnt.clone();
@@ -261,7 +266,7 @@ impl Exploration<'_> {
         Some(learnt)
     }
 
-    /// What was learnt makes another exploration of it.
+    /// Restarts the exploration with a fact that changes it.
     fn restart(&mut self, driver: &Driver, learns: impl FnOnce(&mut Learnt)) -> PooledDriver {
         let before = &driver.machine.limits.learnt;
         let mut learnt = before.clone();
@@ -277,8 +282,8 @@ impl Exploration<'_> {
         driver
     }
 
-    /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if
-    /// that was the last one.
+    /// Examines an execution that has failed or seems to have failed. Returns the driver with which
+    /// the exploration continues, or as an error the driver with which it ends.
     fn look_at(&mut self, mut found: Found) -> Result<PooledDriver, PooledDriver> {
         if let Some(given) = self.as_it_was_written(&found) {
             self.given = Some(given);
@@ -344,9 +349,9 @@ impl Exploration<'_> {
         }
     }
 
-    /// The given schedule, if it does not fit and is to be followed otherwise: earlier versions of
-    /// `dpor` counted fences among the steps. If it fits neither way, it is told how it does not as
-    /// it stands.
+    /// Returns the given schedule as another version of `dpor` would read it, if it does not fit:
+    /// earlier versions counted fences among the steps. If it fits in neither reading, the report
+    /// describes the mismatch of the schedule as it stands.
     fn as_it_was_written(&mut self, found: &Found) -> Option<Schedule> {
         let given = self.given.as_ref()?;
         let has_fences = !found.driver.trace.fences().is_empty();
@@ -357,8 +362,9 @@ impl Exploration<'_> {
         (!was_tried || given.counts_fences()).then(|| given.counting_fences(!was_tried))
     }
 
-    /// Whether there were too many events because a loop that changes something in each round has
-    /// kept others from going on, which no scheduler of an operating system does for ever.
+    /// Whether an execution had too many events because a loop that changes shared state in each
+    /// round has kept other threads from running. No scheduler of an operating system does that for
+    /// ever.
     fn is_unfair(&self, found: &Found) -> bool {
         let machine = &found.driver.machine;
         matches!(found.end, End::TooManyEvents { .. })
@@ -367,7 +373,8 @@ impl Exploration<'_> {
             && machine.is_unfair()
     }
 
-    /// If loops are taken for one step, makes the execution that has failed as it is where none is.
+    /// If loops are explored as one step, runs the execution that has failed again with each loop
+    /// in full.
     fn in_full(&mut self, found: &mut Found) -> Full {
         if found.driver.machine.limits.learnt.awaits.is_empty() || !may_come_again(&found.end) {
             return Full::Taken(None);
@@ -379,13 +386,14 @@ impl Exploration<'_> {
                 let taken = std::mem::replace(found, *full);
                 Full::Taken(Some(Box::new(taken)))
             }
-            // Those that looked in vain give up by themselves, and would have gone on.
+            // The loops that waited in the livelock give up by themselves, so their threads would
+            // have continued.
             None if matches!(found.end, End::Livelock { .. }) => Full::Passes,
             None => Full::Taken(None),
         }
     }
 
-    /// The closure, to be run again as this driver has run it.
+    /// Returns a probe that runs the closure with the facts that this driver has.
     fn body(&mut self, driver: &Driver) -> Probe<'_> {
         Probe {
             settings: self.settings,
@@ -394,7 +402,7 @@ impl Exploration<'_> {
             log: &self.log,
             site: self.site,
             unseen: &self.unseen,
-            // What fails is shown as it is made if no loop is taken for one step.
+            // The failing execution is shown with each loop in full.
             learnt: Learnt {
                 awaits: Awaits::default(),
                 ..driver.machine.limits.learnt.clone()
@@ -403,7 +411,7 @@ impl Exploration<'_> {
         }
     }
 
-    /// The failures, as the first one with the others in it.
+    /// Returns the failures: the first one, which contains the others.
     fn failed(&mut self) -> Box<Failure> {
         if let Some(directory) = &self.settings.report_dir {
             write_reports(&mut self.failures, directory, self.site);
@@ -413,7 +421,7 @@ impl Exploration<'_> {
         Box::new(first)
     }
 
-    /// Nothing has failed. Says what there is to be said of that.
+    /// Prints and returns the result of an exploration without a failure.
     fn passed(&mut self, driver: PooledDriver) -> Passed {
         let is_plain = mostly!(self.watch.is_plain(&driver));
         if !is_plain && let Some(line) = self.watch.vain(&driver) {
@@ -422,7 +430,7 @@ impl Exploration<'_> {
         let coverage = driver.coverage();
         let gives_up = match coverage {
             Coverage::Sampled | Coverage::Replayed => None,
-            // Mostly no loop has waited.
+            // The frequent case: no loop has waited.
             _ if self.watch.waits.is_empty() => None,
             _ => {
                 let waits = self.watch.waits.all();
@@ -447,7 +455,7 @@ impl Exploration<'_> {
             ran: self.stacks.executions,
         };
         if !matches!(verdict, Verdict::Stopped(_)) {
-            // All that there is within what was asked for has been explored.
+            // All traces within the bound that was asked for have been explored.
             self.watch.complete();
         }
         self.tell(&passed);
@@ -457,7 +465,7 @@ impl Exploration<'_> {
         passed
     }
 
-    /// Says what there is to be said behind that.
+    /// Prints the line about an execution that was to be shown and has not been run.
     #[cold]
     fn say_more(&self, driver: &Driver) {
         if let Some(line) = self.watch.unshown(driver) {
@@ -465,7 +473,7 @@ impl Exploration<'_> {
         }
     }
 
-    /// Says on standard error what was explored, if that is not all there is.
+    /// Prints on standard error which part was explored, unless it was all.
     fn tell(&self, passed: &Passed) {
         match passed.verdict {
             Verdict::Complete => {}
@@ -473,7 +481,7 @@ impl Exploration<'_> {
                 cold_path();
                 let nothing = Schedule::default();
                 let line = passed.followed(self.given.as_ref().unwrap_or(&nothing), &self.site);
-                // Who plays a schedule by hand waits for an answer.
+                // With `DPOR_REPLAY` the user replays a schedule by hand and waits for an answer.
                 match std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
                     true => above_captured(&line),
                     false => above(|| eprint!("{line}")),
@@ -483,9 +491,10 @@ impl Exploration<'_> {
                 cold_path();
                 let line = passed.report().cut_short(&self.site);
                 match passed.verdict {
-                    // A search that ended at a limit may have seen next to nothing, and looks like
-                    // one that found nothing. And nobody has asked for leaving out what a loop does
-                    // that gives up.
+                    // These lines are printed past the harness. A search that a limit stopped may
+                    // have covered next to nothing, and its test passes like one that covered
+                    // everything. And the user did not ask to leave out the code after a loop that
+                    // gives up by itself.
                     Verdict::Stopped(_)
                     | Verdict::Waits(_)
                     | Verdict::TimesOut(_)
@@ -494,11 +503,12 @@ impl Exploration<'_> {
                     {
                         above_captured(&format!("{line}\n"));
                     }
-                    // What lets no execution come to its end has seen nothing.
+                    // Without a complete execution the exploration has checked nothing.
                     _ if passed.driver.stats.complete == 0 => {
                         above_captured(&format!("{line}\n"));
                     }
-                    // Who sets a bound, or samples, has asked for part of it, in each test.
+                    // With a bound or a sampling algorithm the user has asked for a part of the
+                    // traces, in each test.
                     _ => above(|| eprintln!("{line}")),
                 }
             }
@@ -507,7 +517,8 @@ impl Exploration<'_> {
 }
 
 impl Builder {
-    /// The explorer that follows this schedule, or else the one that the settings ask for.
+    /// Returns the explorer that follows this schedule, or else the explorer that the settings
+    /// name.
     #[track_caller]
     fn following(&self, given: Option<&Schedule>, seed: u64) -> Box<dyn Explorer> {
         match given {
@@ -516,7 +527,7 @@ impl Builder {
         }
     }
 
-    /// How executions of these settings are run, where these frees are known to be in order.
+    /// Returns how executions of these settings run, with these frees known to be ordered.
     pub(crate) fn running(&self, site: Site, unseen: &[SuppressedRaces]) -> Settings {
         Settings {
             patience: self.patience,
@@ -536,8 +547,8 @@ impl Builder {
     }
 }
 
-/// The driver once it has learnt from an execution that failed; as an error if the system has no
-/// memory for that, in which case the failures that are known are all there will be.
+/// Returns the driver after it has learnt from an execution that failed. It is an error if the
+/// system has no memory for that: the exploration then ends with the known failures.
 fn learnt_from(mut driver: PooledDriver, end: &End) -> Result<PooledDriver, PooledDriver> {
     if driver.lacks_memory().is_some() {
         return Err(driver);
@@ -546,13 +557,12 @@ fn learnt_from(mut driver: PooledDriver, end: &End) -> Result<PooledDriver, Pool
     Ok(driver)
 }
 
-/// Whether one of these failures is of this kind, at this place.
+/// Whether one of these failures has this kind and this place.
 fn is_known(failures: &[Failure], kind: FailureKind, place: &str) -> bool {
     (failures.iter()).any(|it| (it.kind, &*it.place) == (kind, place))
 }
 
-/// Adds to these failures those that are not among them, as long as there is room for at most so
-/// many.
+/// Adds to these failures those that are not among them, up to `most` failures.
 fn add_new(failures: &mut Vec<Failure>, more: Vec<Failure>, most: usize) {
     for failure in more {
         if failures.len() < most && !is_known(failures, failure.kind, &failure.place) {
@@ -561,7 +571,7 @@ fn add_new(failures: &mut Vec<Failure>, more: Vec<Failure>, most: usize) {
     }
 }
 
-/// Writes the failures to the directory, and where to in their reports.
+/// Writes the failures to the directory, and adds the names of the files to their reports.
 fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
     let test = std::thread::current();
     let directory = ReportDir::new(directory, test.name(), site);

@@ -1,32 +1,32 @@
-//! Which of the models of its test is this, and is a schedule for it?
+//! Numbers the models of a test, and finds the model for which a schedule is.
 //!
-//! A test may have several models, and a schedule of one of them says nothing of the others: those
-//! are explored as ever, because the test may go by what they find. Models are counted on each OS
-//! thread, of which the standard harness makes one for each test.
+//! A test may have several models, and a schedule of one of them does not apply to the others.
+//! Those are explored as usual, because the test may depend on their results. Models are counted on
+//! each OS thread, because the standard harness starts one thread for each test.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 
 thread_local! {
-    /// How many models have begun on this OS thread.
+    /// Number of models that have begun on this OS thread.
     static BEGUN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What stands before the number of a model.
+/// The text in front of the number of a model.
 const MODEL: &str = "model ";
 
-/// Counts a model that begins.
+/// Counts the model that begins now.
 pub(crate) fn begin() {
     BEGUN.set(BEGUN.get() + 1);
 }
 
-/// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v2 main*2`, and
-/// the first one's without a number.
+/// Returns the schedule of the model that began last, in the form for `DPOR_REPLAY`:
+/// `model 3: v2 main*2`, or without a number for the first model.
 pub(crate) fn numbered(schedule: &str) -> Cow<'_, str> {
     of_model(last(), schedule)
 }
 
-/// A schedule of the model with this number.
+/// Returns the schedule of the model with this number, in that form.
 pub(crate) fn of_model(nth: u64, schedule: &str) -> Cow<'_, str> {
     match nth {
         0 | 1 => Cow::Borrowed(schedule),
@@ -34,12 +34,12 @@ pub(crate) fn of_model(nth: u64, schedule: &str) -> Cow<'_, str> {
     }
 }
 
-/// The number of the model that began last.
+/// Returns the number of the model that began last.
 pub(crate) fn last() -> u64 {
     BEGUN.get().max(1)
 }
 
-/// The schedule in a text that may say which model it is for, and the number of that one.
+/// Splits a text that may name its model into the schedule and the number of the model.
 pub(crate) fn unnumbered(text: &str) -> Result<(&str, u64), String> {
     let Some(rest) = text.trim_start().strip_prefix(MODEL) else {
         return Ok((text, 1));

@@ -1,10 +1,11 @@
-//! How far is the exploration?
+//! Shows the progress of an exploration.
 //!
-//! A bar that is drawn anew several times a second where standard error is a terminal, and a line
-//! every few seconds where it is not. Both are written directly, past what the test harness
-//! captures, and not where it captures, unless the user asks for it. There, who waits for a test
-//! that seems to hang reads one line, after a minute. The thread that explores draws between two
-//! executions; no other thread and no execution knows of it.
+//! On a terminal the progress is a bar, which is redrawn several times a second; elsewhere it is a
+//! line every few seconds. Both are written directly to standard error, past the output that the
+//! test harness captures. If the harness captures output, there is no bar and no line unless the
+//! user asks for it. There, a single line appears after a minute, because a test without output
+//! seems to hang. The exploring thread draws between two executions; no other thread and no
+//! execution takes part.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -15,68 +16,69 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use crate::rt::engine::driver::Driver;
 use crate::verdict::plural::{at_least, counted, estimated};
 
-/// The bars on the terminal: explorations that run at the same time have a line each.
+/// The bars on the terminal: each of several concurrent explorations has a line.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 thread_local! {
-    /// What [`captured`] says, which takes a while to find out.
+    /// The result of [`captured`], which takes a while to compute.
     static CAPTURED: bool = captured();
 }
 
-/// Whether nobody would see them, which does not change: to ask them takes a lock.
+/// Whether the bars are hidden. This does not change, and asking the bars takes a lock.
 static HIDDEN: LazyLock<bool> = LazyLock::new(|| BARS.is_hidden());
 
-/// Fewer columns than this have no room for a bar, only for its text.
+/// The least number of columns for a bar. With fewer there is room for its text only.
 const ROOMY: u16 = 75;
 
-/// The most executions between two looks at the clock.
+/// The most executions between two readings of the clock.
 const CHECKED_AFTER: u32 = 1 << 10;
 
-/// The clock is looked at for the first time before this execution: most explorations that have
-/// fewer are over at once, and looking takes as long as some ten events.
+/// The first execution before which the clock is read. Most explorations with fewer executions are
+/// over at once, and reading the clock takes as long as some ten events.
 const FIRST: u32 = 5;
 
-/// After so long the test harness says of a test, once, that it still runs.
+/// Time after which the test harness says once that a test is still running.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Tells how far an exploration is, if anybody wants to know.
+/// Shows the progress of one exploration, if the user wants to see it.
 pub(crate) struct Progress {
     style: Style,
     start: Instant,
-    /// When something is to be drawn next.
+    /// The time of the next output.
     next: Instant,
-    /// When the clock was looked at last.
+    /// The time of the last reading of the clock.
     looked: Instant,
-    /// How many executions there are from one look at the clock to the next, and how many are left
-    /// of them.
+    /// Number of executions from one reading of the clock to the next, and how many of them are
+    /// left.
     every: u32,
     left: u32,
     shares: Shares,
 }
 
-/// What is told of the total.
+/// The shown part of the total number of executions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Share {
-    /// Nothing.
+    /// The total is not known.
     Unknown,
-    /// It is at least of this size.
+    /// The total is at least this number.
     Beyond(f64),
-    /// So many percent are done of so many.
+    /// The percentage that is done, and the total.
     Done(u64, f64),
 }
 
-/// The percentages that were told, none of which is less than one before.
+/// The shown percentages. None is less than an earlier one.
 #[derive(Default)]
 struct Shares {
     most: u64,
 }
 
 impl Shares {
-    /// What is to be told after so many executions if this is the estimate, and if it has settled.
+    /// Returns the part to show after `begun` executions. The estimate comes with whether it has
+    /// settled.
     ///
-    /// One that has not would make a percentage that stays where it is, or runs backwards: the
-    /// estimate grows with the executions. One that has settled and then grows by much after all
-    /// takes the percentage away.
+    /// A percentage of an estimate that has not settled would stand still or run backwards, because
+    /// the estimate grows with the executions. If an estimate grows by much after it has settled,
+    /// the percentage is no longer shown.
     fn of(&mut self, begun: u64, estimate: Option<(f64, bool)>) -> Share {
         let Some((total, settled)) = estimate else {
             return Share::Unknown;
@@ -92,13 +94,13 @@ impl Shares {
 }
 
 enum Style {
-    /// Nobody wants to know.
+    /// The user wants no progress.
     Nothing,
-    /// One line that is drawn over and over, once it was drawn for the first time.
+    /// One line that is redrawn; `None` before it is drawn for the first time.
     Bar(Option<ProgressBar>),
     /// A line every few seconds.
     Lines,
-    /// One line, if it lasts long.
+    /// One line, if the exploration takes long.
     Once,
 }
 
@@ -113,9 +115,9 @@ impl Style {
 }
 
 impl Progress {
-    /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish
-    /// there is something to see, unless the test harness captures what tests print. Then it is one
-    /// line, unless it `ends` after a time that is set.
+    /// Creates the progress of an exploration that begins now. `wanted` is the user's setting.
+    /// Without a setting the progress is shown unless the test harness captures the output of
+    /// tests; then it is one line, unless the exploration `ends` after a set time.
     pub(crate) fn new(start: Instant, wanted: Option<bool>, ends: bool) -> Progress {
         let captured = || CAPTURED.try_with(|it| *it).unwrap_or(true);
         let style = match wanted.unwrap_or_else(|| !captured()) {
@@ -139,7 +141,7 @@ impl Progress {
         }
     }
 
-    /// Tells how far the exploration is, if it is time to.
+    /// Shows the progress, if it is time to.
     #[inline]
     pub(crate) fn tick(&mut self, driver: &Driver) {
         if !matches!(self.style, Style::Nothing) {
@@ -147,7 +149,7 @@ impl Progress {
         }
     }
 
-    /// [`Progress::tick`] if anything is to be told at all.
+    /// [`Progress::tick`] if the user wants to see the progress.
     fn tick_on(&mut self, driver: &Driver) {
         self.left -= 1;
         if self.left > 0 {
@@ -166,7 +168,7 @@ impl Progress {
         let text = line((begun, given_up), share, now - self.start, test);
         match &mut self.style {
             Style::Nothing => {}
-            // Whoever closes standard error does not want to know.
+            // If standard error is closed, the line is not wanted.
             Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
             Style::Once => {
                 drop(std::io::stderr().write_all(still(&text).as_bytes()));
@@ -185,9 +187,10 @@ impl Progress {
         }
     }
 
-    /// Whether it is time to tell something, now that the clock is looked at.
+    /// Whether an output is due, after a reading of the clock.
     fn is_due(&mut self, now: Instant) -> bool {
-        // An execution takes microseconds or seconds, and the clock is to cost nothing.
+        // An execution takes microseconds or seconds. The interval adapts, so that reading the
+        // clock costs next to nothing.
         self.every = match (now - self.looked).as_millis() {
             0 => (2 * self.every).min(CHECKED_AFTER),
             1..20 => self.every,
@@ -201,7 +204,7 @@ impl Progress {
         is_due
     }
 
-    /// Wipes the bar away, before something else is printed.
+    /// Removes the bar before other output.
     pub(crate) fn wipe(&mut self) {
         if let Style::Bar(bar) = &mut self.style
             && let Some(bar) = bar.take()
@@ -212,19 +215,19 @@ impl Progress {
     }
 }
 
-/// Prints something while there may be bars, above them.
+/// Prints above the bars, if there are any.
 pub(crate) fn above(print: impl FnOnce()) {
     BARS.suspend(print);
 }
 
-/// Prints this, above bars, past what the test harness captures: what a test prints that passes is
-/// not shown.
+/// Prints this above the bars, past the output that the test harness captures: the harness does not
+/// show the captured output of a test that passes.
 pub(crate) fn above_captured(text: &str) {
-    // Standard error may be closed, and that is no reason to fail.
+    // A closed standard error is no reason to fail.
     above(|| drop(std::io::stderr().write_all(text.as_bytes())));
 }
 
-/// What is told once of an exploration that lasts long.
+/// Returns the single line for an exploration that takes long.
 fn still(text: &str) -> String {
     format!(
         "dpor: still exploring: {text}; DPOR_PROGRESS=1 shows more of this, and DPOR_MAX_DURATION=60 stops after so many seconds \
@@ -232,7 +235,7 @@ fn still(text: &str) -> String {
     )
 }
 
-/// Draws a bar of this share with a text, on so many columns.
+/// Draws a bar for this part of the total with a text, on a terminal of this width.
 fn draw(bar: &ProgressBar, text: String, share: Share, columns: u16) {
     let percent = match share {
         Share::Done(percent, _) if columns >= ROOMY => Some(percent),
@@ -242,7 +245,7 @@ fn draw(bar: &ProgressBar, text: String, share: Share, columns: u16) {
         Some(_) => "dpor: [{bar:20}] {wide_msg}",
         None => "dpor: {wide_msg}",
     };
-    // No template of these is malformed.
+    // The templates are constant and well-formed.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("#>-"));
     }
@@ -253,8 +256,9 @@ fn draw(bar: &ProgressBar, text: String, share: Share, columns: u16) {
     });
 }
 
-/// Whether the test harness keeps what this thread prints to itself. It runs each test in a thread
-/// of its own, and shows what they print only if told to.
+/// Whether the test harness captures the output of this thread. The harness runs each test in a
+/// thread of its own, and shows the output of passing tests only if an argument or a variable says
+/// so.
 fn captured() -> bool {
     let shown =
         |arg: String| arg == "--nocapture" || arg == "--no-capture" || arg == "--show-output";
@@ -263,8 +267,8 @@ fn captured() -> bool {
         && !std::env::args().any(shown)
 }
 
-/// Whether the test harness runs one test after the other. Then it has begun a line with the test's
-/// name.
+/// Whether the test harness runs one test after the other. In that case it has begun a line with
+/// the name of the test.
 fn one_at_a_time() -> bool {
     let arguments: Vec<String> = std::env::args().collect();
     std::env::var("RUST_TEST_THREADS").is_ok_and(|threads| threads == "1")
@@ -272,11 +276,11 @@ fn one_at_a_time() -> bool {
         || (arguments.windows(2)).any(|pair| pair == ["--test-threads", "1"])
 }
 
-/// The text, at most 65 characters for any numbers below a billion, and the name of the test, since
-/// others may run at the same time.
+/// Returns the text, at most 65 characters for any numbers below a billion, and the name of the
+/// test, since other tests may run at the same time.
 ///
-/// Where nothing is known of the total, it tells how many of the executions were given up, if any
-/// were: a search that does little else goes on for longer than an exploration without it.
+/// If the total is not known, the text has the percentage of the pruned executions, if there are
+/// any: a bounded search that mostly prunes may take longer than an exploration without a bound.
 fn line(
     (begun, given_up): (u64, u64),
     share: Share,
@@ -293,7 +297,7 @@ fn line(
                 text.push_str(&format!(" (of {least} or more)"));
             }
         }
-        // Not rounded up: some were not.
+        // Rounded down, because 100 % would mean that every execution was pruned.
         Share::Unknown if given_up > 0 => {
             text.push_str(&format!(" ({} % given up)", 100 * given_up / begun));
         }
@@ -372,12 +376,12 @@ mod tests {
         let mut told = |begun, total| shares.of(begun, Some((total, true)));
         assert_eq!(told(100, 1000.0), Share::Done(10, 1000.0));
         assert_eq!(told(200, 1000.0), Share::Done(20, 1000.0));
-        // An estimate that wavers holds it where it is, and one that has grown by half takes it
-        // away until it is reached.
+        // An estimate that wavers leaves the percentage where it is. An estimate that has grown by
+        // half removes the percentage until it is reached again.
         assert_eq!(told(210, 1200.0), Share::Done(20, 1200.0));
         assert_eq!(told(220, 1500.0), Share::Beyond(1500.0));
         assert_eq!(told(400, 1500.0), Share::Done(27, 1500.0));
-        // More executions than estimated is no more than all of them.
+        // More executions than estimated are shown as 100 %.
         assert_eq!(told(1600, 1500.0), Share::Done(100, 1600.0));
         assert_eq!(told(1601, 9000.0), Share::Beyond(9000.0));
     }
@@ -397,8 +401,8 @@ mod tests {
         assert!(text.starts_with(told), "{text}");
     }
 
-    /// What is on a terminal of so many columns after a bar was drawn there, at 10 and then at 250
-    /// executions of 1000, and after it is gone.
+    /// Returns the text on a terminal of this width after a bar was drawn there, at 10 and then at
+    /// 250 executions of 1000, and the text after the bar is removed.
     fn drawn(columns: u16) -> (String, String) {
         let terminal = InMemoryTerm::new(5, columns);
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));

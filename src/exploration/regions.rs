@@ -1,8 +1,8 @@
-//! How does a test say which of its parts are to be explored?
+//! Functions by which a test switches exploration off and on.
 
 use crate::rt;
 
-/// Switches exploration on for what follows, after [`stop_exploring`] or under
+/// Switches exploration on for the code that follows, after [`stop_exploring`] or under
 /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore).
 ///
 /// Outside a model this does nothing.
@@ -10,12 +10,13 @@ pub fn explore() {
     rt::switch_exploration(true);
 }
 
-/// Switches exploration off for what follows, until [`explore`].
+/// Switches exploration off for the code that follows, until [`explore`].
 ///
-/// There, threads go on in one order, and choices have their first outcome. The report is then not
-/// complete; its verdict is [`Verdict::Marked`](crate::Verdict::Marked), unless a limit or a bound
-/// on preemptions, switches or delays left something out, too: then it is theirs, and
-/// [`Report::excludes`](crate::Report::excludes) is true. Outside a model this does nothing.
+/// There, threads run in one order, and choices have their first outcome. The report is then not
+/// complete; its verdict is [`Verdict::Marked`](crate::Verdict::Marked). If a limit, or a bound on
+/// preemptions, switches or delays, left executions out, too, the verdict is that of the limit or
+/// the bound, and [`Report::excludes`](crate::Report::excludes) is true. Outside a model this does
+/// nothing.
 ///
 /// ```
 /// use dpor::sync::Mutex;
@@ -42,7 +43,7 @@ pub fn stop_exploring() {
 
 /// Switches exploration off for the rest of this execution.
 ///
-/// Unlike after [`stop_exploring`], [`explore`] does not switch it on again. Outside a model this
+/// [`explore`] does not switch it on again, unlike after [`stop_exploring`]. Outside a model this
 /// does nothing.
 pub fn skip_branch() {
     rt::skip_rest();

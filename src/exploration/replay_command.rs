@@ -1,11 +1,11 @@
-//! Which command plays a schedule: runs this program again, and in it one test?
+//! The command that replays a schedule: it runs this program again, and in it one test.
 //!
 //! `cargo test NAME` runs every test of any program of the package that has `NAME` in its name, and
-//! a schedule is for one of them. Cargo says in the environment which package a program belongs to;
-//! which target of the package it is shows in where it lies, and in the list of its sources that
-//! the compiler has left beside it. Features cannot be known. Of the settings in the environment
-//! those are repeated without which the same execution might not fail; how it was found makes no
-//! difference to a schedule.
+//! a schedule is for one test. Cargo's environment variables name the package of a program. The
+//! target of the package follows from the path of the program and from the list of sources that the
+//! compiler has left beside it. The features of the build cannot be known. The command repeats
+//! those settings of the environment without which the same execution might not fail. The other
+//! settings decide how the execution was found, and make no difference to a schedule.
 
 use std::path::{Path, PathBuf};
 
@@ -26,22 +26,21 @@ const DECIDE: [&str; 12] = [
     "DPOR_CATCH_PANICS",
     "DPOR_DETACHED_MAY_BLOCK",
     "DPOR_SPURIOUS_FAILURES",
-    // The same in a build that takes loom's variables.
+    // The variables of loom with the same effect, for a build that reads them.
     "LOOM_MAX_BRANCHES",
 ];
 
-/// How cargo is told to run the tests in the documentation.
+/// Cargo's argument to run the tests in the documentation.
 const DOC: &str = "--doc";
 
-/// The file name of the programs that rustdoc makes of them.
+/// The file name of the programs that rustdoc makes of those tests.
 const OF_RUSTDOC: &str = "rust_out";
 
-/// The variable by which rustdoc, where it makes one program of many of them, says which one is to
-/// be run.
+/// The variable that selects a test by its number in a program that rustdoc has made of many tests.
 const NUMBER_OF_RUSTDOC: &str = "RUSTDOC_DOCTEST_RUN_NB_TEST";
 
-/// The command that plays this schedule in the model that began last on this OS thread, which has
-/// the name of its test.
+/// Returns the command that replays this schedule in the model that began last on this OS thread.
+/// The thread has the name of its test.
 pub(crate) fn replay(schedule: &str) -> String {
     replay_of(schedule, std::thread::current().name())
 }
@@ -51,7 +50,7 @@ pub(crate) fn replay_of(schedule: &str, test: Option<&str>) -> String {
     with_variable(&numbered(schedule), test)
 }
 
-/// [`replay_of`] for the model with this number, whatever OS thread asks.
+/// [`replay_of`] for the model with this number, on any OS thread.
 pub(crate) fn replay_in(nth: u64, schedule: &str, test: Option<&str>) -> String {
     with_variable(&of_model(nth, schedule), test)
 }
@@ -62,13 +61,13 @@ pub(crate) fn replay_from(file: &Path) -> String {
     with_variable(&file, std::thread::current().name())
 }
 
-/// The command for the test of this name, with this in the variable.
+/// Returns the command for the test of this name, with this value of `DPOR_REPLAY`.
 fn with_variable(value: &str, test: Option<&str>) -> String {
     let command = command(test);
     format!("DPOR_REPLAY=\"{value}\" {command}")
 }
 
-/// The command for the test of this name; for all that the program does, if there is none.
+/// Returns the command for the test of this name, or for the whole program if there is no name.
 fn command(test: Option<&str>) -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.trim().is_empty());
     let program = std::env::current_exe().unwrap_or_default();
@@ -90,7 +89,8 @@ fn command(test: Option<&str>) -> String {
         arguments: arguments
             .map(|it| it.to_string_lossy().into_owned())
             .collect(),
-        // Where the harness makes no thread for a test, only rustdoc says which one it is.
+        // Where the harness starts no thread for a test, only rustdoc's number tells which test it
+        // is.
         test: match test.filter(|name| is_of_rustdoc(&program) || is_path(name)) {
             Some(name) => Some(name.to_owned()),
             None => number.and_then(|number| documented.get(number).cloned()),
@@ -101,9 +101,9 @@ fn command(test: Option<&str>) -> String {
     run.command()
 }
 
-/// Whether the package with its manifest there is one of a workspace, and not its root, where cargo
-/// means the root's own package if nothing else is said. A member may have a lock file of its own,
-/// as what was published of it has.
+/// Whether the package with this directory is a member of a workspace and not its root. For a
+/// member the command must name the package, because cargo otherwise takes the root's own. A member
+/// may have a lock file of its own, as published packages have.
 fn is_member(package: &Path) -> bool {
     let is_root = |at: &Path| {
         let manifest = std::fs::read_to_string(at.join("Cargo.toml")).unwrap_or_default();
@@ -117,35 +117,35 @@ fn is_of_rustdoc(program: &Path) -> bool {
     program.file_stem().is_some_and(|stem| stem == OF_RUSTDOC)
 }
 
-/// Whether a thread of this name may be that of a test: it is called by the path of a function. A
-/// model may have a thread of its own instead, say for a bigger stack, and no test would run by the
-/// name of that.
+/// Whether a thread of this name may be a test's thread, which has the path of a function as its
+/// name. A model may instead run on a thread of the test's making, for example for a bigger stack,
+/// and the name of that thread selects no test.
 fn is_path(name: &str) -> bool {
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '#');
     name != "main" && name.chars().all(of_a_path)
 }
 
-/// A running program, as far as it decides on the command.
+/// A running program: the facts that decide the command.
 #[derive(Default)]
 struct Run {
     program: PathBuf,
     arguments: Vec<String>,
     test: Option<String>,
-    /// The names of the tests in the documentation, where the program is made of all of them.
+    /// The names of the tests in the documentation, if the program is made of all of them.
     documented: Vec<String>,
-    /// The name of the package, if it was cargo who has begun the program.
+    /// The name of the package, if cargo has started the program.
     package: Option<String>,
-    /// Whether the package is one of a workspace, and not its root.
+    /// Whether the package is a member of a workspace and not its root.
     member: bool,
-    /// The file that the program's code begins with, seen from the package.
+    /// The root source file of the program, relative to the package.
     source: Option<PathBuf>,
-    /// The target directory, with the platform if one was asked for.
+    /// The target directory, including the platform's directory if the build names a platform.
     directory: Option<PathBuf>,
-    /// The flags of the compiler that were in the environment.
+    /// The compiler's flags in the environment.
     flags: Option<String>,
-    /// Those of rustdoc.
+    /// Rustdoc's flags in the environment.
     doc_flags: Option<String>,
-    /// The variables that decide whether it fails, with their values.
+    /// The variables that decide whether an execution fails, with their values.
     settings: Vec<(&'static str, String)>,
 }
 
@@ -194,10 +194,10 @@ impl Run {
         command
     }
 
-    /// What the program itself is told.
+    /// Returns the arguments of the program itself.
     fn own(&self) -> Vec<&str> {
         let Some(test) = &self.test else {
-            // Cargo tells this to a benchmark by itself.
+            // Cargo passes this argument to a benchmark by itself.
             let arguments = self.arguments.iter().map(String::as_str);
             return arguments.filter(|it| *it != "--bench").collect();
         };
@@ -219,11 +219,11 @@ impl Run {
         self.arguments.iter().any(|it| it == argument)
     }
 
-    /// What cargo is to do, with which target of which profile; `None` if the program does not lie
-    /// where cargo puts it.
+    /// Returns cargo's command, the target and the profile. `None` if the program does not lie
+    /// where cargo puts programs.
     fn target(&self, package: &str) -> Option<(&'static str, Vec<String>, &str)> {
         let stem = self.program.file_stem()?.to_str()?;
-        // The tests in the documentation lie wherever rustdoc has put them.
+        // Rustdoc may put the programs of documentation tests into any directory.
         if self.is_of_rustdoc() {
             return Some(("test", vec![DOC.to_owned()], "debug"));
         }
@@ -231,7 +231,7 @@ impl Run {
         let parts = parts(within)?;
         let target = |kind: &str, name: &str| vec![kind.to_owned(), name.to_owned()];
         match (unnumbered(stem), &parts[..]) {
-            // Only what is there to be run has no number in its name.
+            // Only binaries and examples that cargo builds to be run have no number in their names.
             (None, &[profile, _]) => Some(("run", target("--bin", stem), profile)),
             (None, &[profile, "examples", _]) => Some(("run", target("--example", stem), profile)),
             (Some(crate_name), &[profile, "deps" | "examples", _]) => {
@@ -247,8 +247,8 @@ impl Run {
         }
     }
 
-    /// The platform that was asked for: its folder is marked like the target directory that it is
-    /// in.
+    /// Returns the platform that the build names: its directory is marked like the target directory
+    /// that contains it.
     fn platform(&self) -> Option<&str> {
         let directory = self.directory.as_ref()?;
         let outer = target_directory(directory)?;
@@ -257,7 +257,7 @@ impl Run {
     }
 }
 
-/// How cargo is told to test the target that begins with this file.
+/// Returns cargo's arguments to test the target with this root source file.
 fn tested(source: &Path, crate_name: &str, package: &str) -> Option<Vec<String>> {
     let file = source.with_extension("");
     let (kind, name) = match parts(&file)?[..] {
@@ -269,7 +269,7 @@ fn tested(source: &Path, crate_name: &str, package: &str) -> Option<Vec<String>>
         ["benches", name] | ["benches", name, "main"] => ("--bench", name),
         _ => return None,
     };
-    // The manifest may call it otherwise. The compiler knows of no `-`.
+    // The manifest may give the target another name. The compiler's names contain `_` for `-`.
     let name = match name.replace('-', "_") == crate_name {
         true => name,
         false => crate_name,
@@ -277,14 +277,14 @@ fn tested(source: &Path, crate_name: &str, package: &str) -> Option<Vec<String>>
     Some(vec![kind.to_owned(), name.to_owned()])
 }
 
-/// The file that the program's code begins with, seen from the package in this directory: the first
-/// one that the compiler has noted. It writes it as it is seen from the root of the workspace.
+/// Returns the root source file of the program, relative to this package: the first file in the
+/// compiler's list. The list has paths relative to the root of the workspace.
 fn source(program: &Path, package: &Path) -> Option<PathBuf> {
     let noted = std::fs::read_to_string(program.with_extension("d")).ok()?;
     let (_, sources) = noted.lines().next()?.split_once(".d: ")?;
     let source = Path::new(sources.split(' ').next()?);
     let mut parts = source.components();
-    // The longest part of the path's end that is in the package.
+    // Finds the longest suffix of the path that exists in the package.
     loop {
         let rest = parts.as_path();
         if rest.is_relative() && package.join(rest).is_file() {
@@ -294,9 +294,9 @@ fn source(program: &Path, package: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The word of a test's name that is in no other one, or that of its line. Rustdoc takes a filter
-/// with a space in it for two filters, either of which lets a test run, so the whole name would let
-/// none run, or all.
+/// Returns a word of the test's name that is in no other name, or the word with its line. Rustdoc
+/// takes a filter with a space for two filters, and runs a test that matches either of them, so the
+/// whole name would select no test or every test.
 fn filter<'a>(test: &'a str, all: &[String]) -> &'a str {
     let is_alone = |word: &&str| all.iter().filter(|name| name.contains(*word)).count() <= 1;
     let mut words = test.rsplit(' ');
@@ -304,9 +304,9 @@ fn filter<'a>(test: &'a str, all: &[String]) -> &'a str {
     words.find(is_alone).unwrap_or(line)
 }
 
-/// The names of the tests that rustdoc has made this program of: beside it there still is the
-/// source of its harness. Nobody has promised that it is, or how it is written; whatever is
-/// otherwise there gives no names.
+/// Returns the names of the tests of which rustdoc has made this program, from the source of the
+/// harness beside it. Rustdoc does not promise to keep that source, or its form; a source in
+/// another form yields no names.
 fn documented(program: &Path) -> Vec<String> {
     let beside = program.parent().and_then(|it| std::fs::read_dir(it).ok());
     let paths = beside.into_iter().flatten().flatten().map(|it| it.path());
@@ -317,8 +317,8 @@ fn documented(program: &Path) -> Vec<String> {
     names.unwrap_or_default()
 }
 
-/// The names of the tests in the harness that rustdoc writes, by their numbers: the first text of
-/// each.
+/// Returns the names of the tests in rustdoc's harness, by their numbers: the first text of each
+/// test.
 fn names(harness: &str) -> Vec<String> {
     let tests = harness.split("TestDescAndFn::new_doctest(").skip(1);
     let name = |test: &str| {
@@ -332,7 +332,7 @@ fn parts(path: &Path) -> Option<Vec<&str>> {
     path.iter().map(|part| part.to_str()).collect()
 }
 
-/// The words as a line for a shell.
+/// Quotes the words as a line for a shell.
 fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
     let words = words.into_iter().map(|word| match word.chars().all(plain) {
@@ -353,7 +353,7 @@ fn in_quotes(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The command for a program at this place of `/w/target`, whose code begins with this file.
+    /// Returns the command for a program at this path in `/w/target`, with this root source file.
     fn command(place: &str, source: &str, change: impl FnOnce(&mut Run)) -> String {
         let mut run = Run {
             program: Path::new("/w/target").join(place),
@@ -505,7 +505,7 @@ mod tests {
             ["a.rs - one (line 2)", "a.rs - two (line 9)"]
         );
         assert!(names("fn main() {}").is_empty());
-        // No number is another one's where something is written otherwise.
+        // If one test has another form, no name may move to another number, so there are no names.
         let odd = harness.replacen("\n\"a", "\nname(\"a", 1);
         assert!(names(&odd).is_empty());
     }
@@ -532,7 +532,7 @@ mod tests {
         let told = super::command(Some("some::test"));
         assert!(told.contains("cargo test --lib "), "{told}");
         assert!(told.ends_with(" -- --exact some::test"), "{told}");
-        // A model may have a thread of its own, which is no test.
+        // A model may run on a thread that is no test's thread.
         for thread in ["a big stack", "big-stack", "main"] {
             let told = super::command(Some(thread));
             assert!(!told.contains(thread), "{told}");
@@ -551,7 +551,7 @@ mod tests {
         let mut found = vec![is_member(&root), is_member(&member)];
         write(&member, "Cargo.lock", "").unwrap();
         found.push(is_member(&member));
-        // Alone, or the root of another one.
+        // The package is alone, or the root of another workspace.
         write(&root, "Cargo.toml", "[package]\n").unwrap();
         found.extend([is_member(&member), is_member(&root)]);
         write(&root, "Cargo.toml", "[workspace]\n").unwrap();

@@ -1,8 +1,8 @@
-//! Where are recorded executions written, and under which names?
+//! Writes recorded executions to files.
 //!
-//! Into the directory of [`Builder::report_dir`](crate::Builder::report_dir), as three files per
-//! execution named after the test. A directory that cannot be written is told in one line, and the
-//! failure is reported all the same.
+//! Each execution becomes three files in the directory of
+//! [`Builder::report_dir`](crate::Builder::report_dir), named after the test. If the directory
+//! cannot be written, the report says so in one line and is otherwise the same.
 
 use std::path::{Path, PathBuf};
 
@@ -10,18 +10,19 @@ use crate::rt::event::Site;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::{dot, html, json};
 
-/// The most bytes of a test's name in a file's name; file systems allow about 255 in all.
+/// The most bytes of a test's name in a file's name; file systems allow about 255 bytes in all.
 const NAME_MAX: usize = 200;
 
-/// Where the executions of one model are written.
+/// The destination of the executions of one model.
 pub(crate) struct ReportDir {
     directory: PathBuf,
-    /// What the names of all files begin with.
+    /// The beginning of the names of all files.
     stem: String,
 }
 
 impl ReportDir {
-    /// For the model that is called at `site`, by this test if its OS thread has a name.
+    /// Creates the destination for the model that is called at `site` by this test, if its OS
+    /// thread has a name.
     pub(crate) fn new(directory: &Path, test: Option<&str>, site: Site) -> ReportDir {
         ReportDir {
             directory: directory.to_owned(),
@@ -29,11 +30,11 @@ impl ReportDir {
         }
     }
 
-    /// Writes the execution; `suffix` tells it from others of the same model. The line for the
-    /// report says where it is, or why it is not.
+    /// Writes the execution; `suffix` distinguishes it from others of the same model. Returns the
+    /// line for the report, with the names of the files or the reason why there are none.
     pub(crate) fn write(&self, suffix: &str, execution: &Execution) -> String {
         let stem = format!("{}{suffix}", self.stem);
-        // The directory a test runs in is not the one that its output is read in.
+        // The user may read the output in another directory than the test's working directory.
         let directory = std::path::absolute(&self.directory);
         let directory = directory.unwrap_or_else(|_| self.directory.clone());
         let files = [
@@ -61,16 +62,16 @@ impl ReportDir {
     }
 }
 
-/// What the names of a model's files begin with.
+/// Returns the beginning of the names of a model's files.
 pub(crate) fn stem(test: Option<&str>, site: Site) -> String {
     match test {
-        // A test that the harness runs on the main thread has no name of its own.
+        // A test that the harness runs on the main thread has no thread name of its own.
         Some("main") | None => file_name(&format!("{}-{}", site.file(), site.line())),
         Some(test) => file_name(test),
     }
 }
 
-/// `name` as a part of a file's name on any system.
+/// Returns `name` as a part of a file's name that is valid on any system.
 fn file_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let name = name.replace("::", ".");

@@ -1,13 +1,13 @@
-//! Was this said before?
+//! Remembers the lines that were printed.
 //!
-//! A test may explore the same model many times: in parts, or for each of many inputs. What is said
-//! of each exploration would then be the same line a hundred times over.
+//! A test may explore the same model many times: in parts, or for each of many inputs. A line about
+//! each exploration would then appear a hundred times.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Whether this is asked about this text for the first time in this process by the thread's test:
-/// the harness shows what a test prints only with that test.
+/// Whether this is the first call in this process with this text by the test of this thread. Tests
+/// count separately, because the harness shows the output of a test only together with that test.
 pub(crate) fn is_first(text: String) -> bool {
     static SAID: Mutex<BTreeSet<(Option<String>, String)>> = Mutex::new(BTreeSet::new());
     let test = std::thread::current();

@@ -1,8 +1,8 @@
-//! Where is the last failure of each test kept, and how is a kept schedule read?
+//! Saves the schedule of the last failure of each test, and reads saved schedules.
 //!
-//! A file per test, in a folder per program, under the target directory of the program that runs,
-//! so that the failure can be played again although its output has gone. Nothing depends on it:
-//! where there is no target directory, nothing is kept.
+//! There is a file for each test, in a directory for each program, under the target directory of
+//! the running program. With it the failure can be replayed after its output is gone. It is a
+//! convenience: without a target directory no schedule is saved.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::exploration::numbered_model::numbered;
 use crate::exploration::report_dir::stem;
 use crate::rt::event::Site;
 
-/// Keeps the schedule of a failure. Gives the file, if it is kept.
+/// Saves the schedule of a failure. Returns the file, if it was written.
 pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let name = program.file_stem()?.to_str()?;
-    // Two programs may have tests of one name.
+    // Two programs may have tests of the same name.
     let name = unnumbered(name).unwrap_or(name);
     let mut directory = target_directory(&program)?.join("dpor");
-    // Two packages of a workspace may have programs of one name.
+    // Two packages of a workspace may have programs of the same name.
     if let Ok(package) = std::env::var("CARGO_PKG_NAME")
         && package != name
     {
@@ -30,23 +30,25 @@ pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<Pat
     Some(path)
 }
 
-/// A program's name without the number that cargo adds, which changes with what it was built for;
-/// `None` if there is none.
+/// Returns a program's name without the number that cargo appends, which depends on the build.
+/// `None` if the name has no number.
 pub(crate) fn unnumbered(name: &str) -> Option<&str> {
     let number = |tail: &str| tail.len() == 16 && tail.bytes().all(|b| b.is_ascii_hexdigit());
     let (before, tail) = name.rsplit_once('-')?;
     number(tail).then_some(before)
 }
 
-/// The target directory that a program was built in: cargo marks it if it has made it. In one that
-/// was there before, as where a volume is mounted, it only writes what it knows of the compiler.
+/// Returns the target directory in which a program was built. Cargo marks a target directory that
+/// it has made. In a directory that existed before, for example a mounted volume, cargo writes only
+/// its facts about the compiler.
 pub(crate) fn target_directory(program: &Path) -> Option<PathBuf> {
     let has = |directory: &Path, name: &str| directory.join(name).is_file();
     let marked = |it: &&Path| has(it, "CACHEDIR.TAG") || has(it, ".rustc_info.json");
     program.ancestors().skip(1).find(marked).map(Path::to_owned)
 }
 
-/// The schedule that is meant: the text itself, or what is in the file that it names after an `@`.
+/// Returns the schedule: the text itself, or the content of the file that the text names after an
+/// `@`.
 pub(crate) fn read(text: &str) -> Result<String, String> {
     match text.trim().strip_prefix('@') {
         None => Ok(text.to_owned()),
@@ -60,8 +62,8 @@ pub(crate) fn read(text: &str) -> Result<String, String> {
     }
 }
 
-/// Where a path that is not a whole one leads from: cargo begins the tests of a package in the
-/// package, wherever cargo itself was called.
+/// Names the directory that a relative path starts from: cargo runs the tests of a package in the
+/// package's directory, regardless of its own working directory.
 fn looked_in(path: &str) -> String {
     match std::env::current_dir() {
         Ok(directory) if Path::new(path).is_relative() => {

@@ -1,4 +1,4 @@
-//! Which explorer do the settings ask for?
+//! Chooses the explorer for the settings.
 
 use crate::config::unknown_variables;
 use crate::config::{Algorithm, Builder, LOOM, Order};
@@ -19,7 +19,7 @@ use crate::rt::object::machine::{Learnt, Limits};
 use crate::verdict::report::Bound;
 
 impl Builder {
-    /// A driver for this explorer of a program of which so much is known.
+    /// Creates a driver for this explorer, for a program about which these facts are known.
     pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, learnt: Learnt) -> PooledDriver {
         let mut limits = Limits {
             spin_bound: self.spin_bound,
@@ -42,7 +42,7 @@ impl Builder {
         PooledDriver::new(explorer, limits, bounds)
     }
 
-    /// The bound that is set.
+    /// Returns the bound that is set.
     #[track_caller]
     fn bound(&self) -> Option<Bound> {
         let bounds = [
@@ -60,7 +60,7 @@ impl Builder {
         bound
     }
 
-    /// The explorer that the settings ask for.
+    /// Returns the explorer for the settings.
     #[track_caller]
     pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
         let sampling = self.is_sampling();
@@ -116,7 +116,7 @@ impl Builder {
         }
     }
 
-    /// Whether the executions are drawn by chance.
+    /// Whether the algorithm draws executions at random.
     pub(crate) fn is_sampling(&self) -> bool {
         matches!(
             self.algorithm,
@@ -124,8 +124,9 @@ impl Builder {
         )
     }
 
-    /// Whether loops that wait are taken for one step: only where all executions are explored. With
-    /// a bound, the execution that stands for another one may have more preemptions.
+    /// Whether loops that wait are explored as one step. Only an exploration of all executions may
+    /// do so: with a bound, the execution that covers a pruned one may have more preemptions than
+    /// the bound allows.
     pub(crate) fn takes_loops_for_steps(&self) -> bool {
         self.await_loops
             && !self.is_sampling()
@@ -133,8 +134,8 @@ impl Builder {
             && self.bound().is_none()
     }
 
-    /// The seed that executions are drawn with. Where none are it means nothing, and nobody looks
-    /// for one.
+    /// Returns the seed from which executions are drawn. An algorithm that does not sample needs
+    /// none, so no seed is made for it.
     pub(crate) fn seed_to_draw_with(&self) -> u64 {
         match self.is_sampling() {
             true => self.seed.unwrap_or_else(fresh_seed),
@@ -146,7 +147,7 @@ impl Builder {
         Box::new(Sampler::new(strategy, seed, self.iterations))
     }
 
-    /// The explorer that visits each trace once, in the order that the settings ask for.
+    /// Returns the explorer that visits each trace once, in the order that the settings name.
     fn optimal(&self) -> Box<dyn Explorer> {
         let order = match self.order {
             Order::DepthFirst => return optimal::Optimal::new(TieBreak::Last),
@@ -159,7 +160,7 @@ impl Builder {
     }
 }
 
-/// A seed that nobody has chosen.
+/// Returns a random seed.
 fn fresh_seed() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }

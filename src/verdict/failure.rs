@@ -1,4 +1,4 @@
-//! What is known of an execution that failed, and how is it told?
+//! A failure: the execution that failed, its report, and its schedule.
 
 use std::fmt;
 use std::panic::Location;
@@ -23,37 +23,38 @@ pub enum FailureKind {
     Panic,
     /// Threads wait for each other.
     Deadlock,
-    /// Threads spin on values that nobody will change.
+    /// Threads spin on values that no thread will change.
     Livelock,
-    /// Two threads access the same plain memory, at least one of them writes, and nothing orders
-    /// the two accesses.
+    /// Two threads access the same plain memory, at least one of them writes, and happens-before
+    /// (of C11) does not order the two accesses.
     DataRace,
-    /// Something was not released although every thread had finished.
+    /// A block or a [`Track`](crate::alloc::Track) was not released although every thread had
+    /// finished.
     ///
-    /// It is a [`Track`](crate::alloc::Track) that was not dropped, or a heap block of the model
-    /// that was not freed; see [`Builder::check_leaks`](crate::Builder#structfield.check_leaks).
+    /// A heap block of the model must be freed, a `Track` must be dropped; see
+    /// [`Builder::check_leaks`](crate::Builder#structfield.check_leaks).
     Leak,
-    /// A shim or a cell was used after its block was freed, or after the thread whose stack it was
-    /// on had ended.
+    /// A shim or a cell was used after its block was freed, or after the end of the thread that had
+    /// it on its stack.
     UseAfterFree,
-    /// A block was freed twice, with another layout than its own, or not from its beginning.
+    /// A block was freed twice, with a layout other than its own, or from an address inside it.
     WrongFree,
     /// An execution has more events or threads than
     /// [`Builder::max_branches`](crate::Builder::max_branches) or
     /// [`Builder::max_threads`](crate::Builder::max_threads) allows, or the system has no memory
-    /// for the stack of one, or for the clocks of all events.
+    /// for a thread's stack or for the clocks of all events.
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
-    /// A thread used memory that is not there, through a null pointer, say, or wrote to memory that
-    /// may only be read.
+    /// A thread used memory that is not mapped, for example through a null pointer, or wrote to
+    /// read-only memory.
     MemoryFault,
     /// A thread outside the model used an object of the model.
     ///
-    /// The thread may be one of `std::thread`, say, where [`thread`](crate::thread) was meant.
-    /// Nothing can be said about such a test.
+    /// For example, the test spawned the thread with `std::thread` instead of
+    /// [`thread`](crate::thread). The exploration of such a test proves nothing.
     Outside,
-    /// The closure did something else when it ran again with the same schedule.
+    /// The closure behaved differently when it ran again with the same schedule.
     NotDeterministic,
     /// The schedule to replay is malformed or does not fit the program.
     Schedule,
@@ -64,20 +65,20 @@ pub struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) schedule: String,
     pub(crate) text: String,
-    /// The part of the text that is the schedule as a test; empty if there is none.
+    /// The part of the text that is a test with the schedule; empty if the text has none.
     stub: String,
     pub(crate) payload: Option<std::sync::Mutex<Box<dyn std::any::Any + Send>>>,
-    /// Where it failed; two failures of one kind at one place are the same.
+    /// The place of the failure. Two failures of one kind at one place count as the same.
     pub(crate) place: String,
     pub(crate) others: Vec<Failure>,
-    /// The frames of the program when it panicked, if the environment asks for backtraces.
+    /// The program's frames at the panic, if the environment asks for backtraces.
     pub(crate) backtrace: Option<String>,
     events: Vec<Event>,
-    /// What was recorded; nothing if the schedule to follow was malformed.
+    /// The recorded execution; `None` if the schedule to follow was malformed.
     record: Option<Box<Record>>,
 }
 
-/// Whether a failure of this process was printed with its schedule as a test.
+/// Whether this process has printed a failure together with the test that replays it.
 static STUB_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// An event of a failed execution, as the report shows it.
@@ -86,12 +87,12 @@ static STUB_TOLD: AtomicBool = AtomicBool::new(false);
 pub struct Event {
     /// The thread's given name, or its position in the tree of spawns, such as `main.1`.
     pub thread: String,
-    /// What the thread did, with the values.
+    /// The operation of the thread, with its values.
     pub what: String,
-    /// Where in the program the operation is.
+    /// Place of the operation in the program.
     ///
-    /// For what std or a destructor calls, it is a place in std or in this crate; the report has
-    /// the place that it found on the stack.
+    /// For an operation that std or a destructor calls, this is a place in std or in this crate;
+    /// the report has the caller's place, which it finds on the stack.
     pub place: &'static Location<'static>,
 }
 
@@ -104,30 +105,30 @@ impl Failure {
     /// Returns the execution as JSON: threads, objects, events with their values, clocks and links,
     /// races, outcome.
     ///
-    /// The format has a version and is described in `docs/REPORTS.md`.
+    /// The format has a version number and is described in `docs/REPORTS.md`.
     pub fn json(&self) -> String {
         json::render(&self.execution())
     }
 
     /// Returns the execution as a graph in the language of Graphviz.
     ///
-    /// It shows program order, which read sees which write, what else orders two threads, and what
-    /// failed in red.
+    /// The edges are program order, the reads-from relation, and the other events that order two
+    /// threads. The failure is red.
     pub fn dot(&self) -> String {
         dot::render(&self.execution())
     }
 
     /// Returns the execution as a page for a browser, which needs no other file and no network.
     ///
-    /// The page has a lane per thread, a slider that steps through the events, and what each object
-    /// holds at that point.
+    /// The page has a lane per thread, a slider that steps through the events, and the value of
+    /// each object at the selected event.
     pub fn html(&self) -> String {
         html::render(&self.execution())
     }
 
-    /// The report, and for those after the first of this process without the test that is written
-    /// out: in a suite whose failures have one cause, the lines of a test that says the same each
-    /// time are most of what is printed.
+    /// Returns the report to print. After the first failure of this process it leaves out the test
+    /// that replays the schedule. If all failures of a suite have one cause, that test would be the
+    /// same each time and most of the output.
     pub(crate) fn told(&self) -> String {
         let mut text = self.to_string();
         let failures = [self].into_iter().chain(&self.others);
@@ -141,7 +142,7 @@ impl Failure {
         text
     }
 
-    /// The execution as plain data, made anew each time.
+    /// Returns the execution as plain data, computed at each call.
     pub(crate) fn execution(&self) -> Execution {
         match &self.record {
             Some(record) => Execution::of(&record.view()),
@@ -166,9 +167,9 @@ impl Failure {
     /// Returns the schedule that leads to this failure, for [`replay`](crate::replay) or
     /// `DPOR_REPLAY`.
     ///
-    /// For a schedule that was given and does not fit, it is that one. In `DPOR_REPLAY`, the
-    /// schedule of a test's third model, say, needs the prefix `model 3: `, see
-    /// [`Builder::replay`](crate::Builder#structfield.replay).
+    /// If the failure is that a given schedule does not fit, this is the given schedule. In
+    /// `DPOR_REPLAY`, the schedule of a test's third model, for example, needs the prefix
+    /// `model 3: `, see [`Builder::replay`](crate::Builder#structfield.replay).
     pub fn schedule(&self) -> &str {
         &self.schedule
     }
@@ -193,7 +194,7 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The failure of a schedule of which this can be said.
+/// Returns the failure of a schedule that cannot be followed; `what` says why.
 pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
@@ -212,8 +213,8 @@ pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
     })
 }
 
-/// The failure that was found, maybe along a `given` schedule; how its execution ended; and what
-/// explores on.
+/// Returns the failure that was found, perhaps along a `given` schedule; the end of its execution;
+/// and the driver with which the exploration continues.
 pub(crate) fn failure(
     found: Found,
     shown: Minimized,
@@ -226,7 +227,7 @@ pub(crate) fn failure(
         &shown,
         given,
     );
-    // What is raised is what the report shows.
+    // The test panics with the panic that the report shows.
     let panicked = shown
         .simpler
         .as_ref()
@@ -238,7 +239,8 @@ pub(crate) fn failure(
     };
     let raised = raised.filter(|_| panicked);
     failure.backtrace = raised.and_then(|stack| places::of_panic(&stack));
-    // A thread that never came to the end of its unwinding has left only the words.
+    // If the unwinding of a thread never ended, it has left the message of its panic, but no
+    // payload.
     let words = message.filter(|_| panicked);
     let words = words.map(|message| Box::new(message.text) as Box<dyn std::any::Any + Send>);
     failure.payload = payload.or(words).map(std::sync::Mutex::new);
@@ -279,11 +281,12 @@ pub(crate) fn kind_of(end: &End) -> FailureKind {
     }
 }
 
-/// A failure in words, without its payload.
+/// Returns the failure with its report, without the payload of its panic.
 fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedule>) -> Failure {
     let kind = kind_of(&found.end);
     let schedule = match (&found.end, given) {
-        // What was executed before something did not fit does not lead here again: it fits.
+        // The executed steps of a schedule that does not fit do fit, so on their own they do not
+        // lead to this failure.
         (End::Stale { .. }, Some(given)) => given.to_string(),
         _ => leads_to(found).to_string(),
     };
@@ -337,7 +340,7 @@ fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedu
     }
 }
 
-/// Where an execution failed, to tell whether two failures are the same.
+/// Returns the place of a failure. It decides whether two failures are the same.
 pub(crate) fn place(end: &End, message: Option<&Panic>) -> String {
     if let Some(Some((file, line, column))) = message.map(|message| &message.location) {
         return format!("{file}:{line}:{column}");

@@ -1,4 +1,5 @@
-//! The verdict of an exploration: what was covered, which failure was found, and which outcomes.
+//! The verdict of an exploration: the explored part of the traces, the failures, and the outcomes
+//! that the test has recorded.
 
 pub(crate) mod failure;
 pub(crate) mod outcomes;

@@ -1,4 +1,4 @@
-//! What can a program come to?
+//! Counts the outcomes of a test: the values that its closure returns or that it records.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,10 +11,10 @@ use crate::rt::Work;
 use crate::rt::exec::current;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
 
-/// Explores every trace of `f` and counts, for each value that it returns, the executions that
+/// Explores every trace of `f` and counts, for each value that `f` returns, the executions that
 /// return it.
 ///
-/// Executions that [`assume`](crate::assume) gives up return nothing.
+/// Executions that [`assume`](crate::assume) prunes return nothing.
 ///
 /// ```
 /// use dpor::sync::Arc;
@@ -34,8 +34,8 @@ use crate::rt::exec::recorded_outcome::RecordedOutcome;
 /// # Panics
 ///
 /// As for [`model`](crate::model()), and if the exploration is not
-/// [complete](crate::Report::complete), as where a limit stopped it: there may be outcomes that
-/// were not found.
+/// [complete](crate::Report::complete), for example because a limit stopped it: there may be
+/// outcomes that were not found.
 #[track_caller]
 pub fn outcomes<T, F>(f: F) -> BTreeMap<T, u64>
 where
@@ -47,12 +47,13 @@ where
 
 /// Adds `value`, as [`Debug`] writes it, to the outcomes of this execution.
 ///
-/// [`Report::outcomes`](crate::Report::outcomes) says how many executions had each. An execution
-/// may have several, and has none twice. What an execution says that is given up later, as by
-/// [`assume`](crate::assume), does not count. Outside a model this does nothing.
+/// [`Report::outcomes`](crate::Report::outcomes) contains for each outcome the number of executions
+/// that had it. An execution may have several outcomes; a repeated outcome counts once. The
+/// outcomes of an execution that is pruned later, for example by [`assume`](crate::assume), do not
+/// count. Outside a model this does nothing.
 ///
-/// Any thread can call this, wherever it is in the test. Where the closure can return the value,
-/// [`outcomes`](outcomes()) takes less and needs no text.
+/// Any thread can call this, at any place in the test. If the closure can return the value,
+/// [`outcomes`](outcomes()) is cheaper and needs no text.
 ///
 /// ```
 /// use dpor::sync::Arc;
@@ -67,21 +68,22 @@ where
 /// assert!(report.outcomes.keys().eq(["0", "1"]));
 /// ```
 pub fn outcome<T: Debug>(value: T) {
-    // The text is the program's, whose `Debug` may do anything.
+    // The text is made outside the runtime, because the program's `Debug` may perform any
+    // operation.
     current::record_outcome(&format!("{value:?}"));
 }
 
-/// In how many executions the test has said what they came to.
+/// The outcomes of the complete executions so far, each with the number of executions that had it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     said: BTreeMap<String, u64>,
-    /// By number of a value how many closures have returned it, of those that were run in this
-    /// process.
+    /// For each number of a value, the number of executions in this process that returned that
+    /// value.
     returned: Vec<u64>,
 }
 
 impl Outcomes {
-    /// Another execution has come to its end, and to this.
+    /// Counts a complete execution with these outcomes.
     pub(crate) fn add(&mut self, recorded_outcome: &RecordedOutcome) {
         for outcome in &recorded_outcome.said {
             match self.said.get_mut(outcome) {
@@ -96,24 +98,25 @@ impl Outcomes {
         }
     }
 
-    /// So many executions have come to this, in words.
+    /// Sets the number of executions that had this outcome.
     pub(crate) fn put(&mut self, outcome: String, executions: u64) {
         self.said.insert(outcome, executions);
     }
 
-    /// What executions have come to, in words.
+    /// Returns the recorded outcomes as texts.
     pub(crate) fn said(&self) -> &BTreeMap<String, u64> {
         &self.said
     }
 }
 
 impl Builder {
-    /// Explores `f` with these settings and counts, for each value that it returns, the executions
+    /// Explores `f` with these settings and counts, for each value that `f` returns, the executions
     /// that return it.
     ///
-    /// As [`outcomes`](outcomes()), which says more. There is no
-    /// [checkpoint](Builder::checkpoint_file), which could not keep what a closure returns; it
-    /// keeps what the test says by [`outcome`](outcome()).
+    /// Otherwise as [`outcomes`](outcomes()). The exploration uses no
+    /// [checkpoint](Builder::checkpoint_file), because a checkpoint cannot contain the values that
+    /// a closure returns. It can contain the outcomes that a test records with
+    /// [`outcome`](outcome()).
     ///
     /// # Panics
     ///
@@ -134,8 +137,8 @@ impl Builder {
                 Location::caller()
             ));
         }
-        // Whether an execution counts is known only when it is over, so each value has a number, by
-        // which it is counted then.
+        // Only at the end of an execution it is known whether the execution counts. So each value
+        // gets a number, and the end of a complete execution counts the number.
         let known: Mutex<BTreeMap<T, u64>> = Mutex::default();
         let returned = settings.returned(&|| {
             let value = f();
@@ -144,7 +147,7 @@ impl Builder {
             current::record_returned(*known.entry(value).or_insert(next) as usize);
         });
         let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Not collected, which sorts: all of that would be compiled for each type of value.
+        // `collect` sorts first, and would compile a sort for each type of value.
         let mut found = BTreeMap::new();
         for (value, number) in known {
             let times = returned.get(number as usize).copied().unwrap_or_default();
@@ -155,7 +158,7 @@ impl Builder {
         found
     }
 
-    /// How many executions have returned the value of each number that `f` says.
+    /// Returns for each number that `f` records the number of executions that returned its value.
     #[track_caller]
     fn returned(&self, f: &dyn Work) -> Vec<u64> {
         let passed = self.checked(f);

@@ -1,8 +1,8 @@
-//! How is a number of things said?
+//! Writes numbers with their units, and estimates with few digits.
 
 use crate::rt::engine::estimate::MOST;
 
-/// `1 step`, `2 steps`: the number with its unit, which is given for one.
+/// Returns `1 step`, `2 steps`: the number with its unit, which is given in the singular.
 pub(crate) fn counted(number: u64, unit: &str) -> String {
     let ending = match number {
         1 => "",
@@ -12,8 +12,7 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     format!("{number} {unit}{ending}")
 }
 
-/// An estimated number: as it is, or two significant digits of it where more would be too long to
-/// read.
+/// Returns an estimated number: all of its digits if it is short, otherwise two significant digits.
 pub(crate) fn estimated(number: f64) -> String {
     match number {
         MOST.. => format!("more than {MOST:.0e}"),
@@ -22,8 +21,8 @@ pub(crate) fn estimated(number: f64) -> String {
     }
 }
 
-/// An estimated number that is mostly too low: one significant digit of it, rounded down. `None` if
-/// there are as many `known`.
+/// Returns an estimate that is mostly too low: its first significant digit, rounded down. `None` if
+/// that is no more than the `known` number.
 pub(crate) fn at_least(number: f64, known: u64) -> Option<String> {
     let unit = 10f64.powi(number.max(1.0).log10().floor() as i32);
     let least = (number / unit).floor() * unit;

@@ -1,4 +1,5 @@
-//! What did an exploration do, and was that all?
+//! The report of an exploration without a failure: what it explored, and whether that was
+//! everything.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +19,10 @@ use crate::verdict::plural::{at_least, counted, estimated};
 
 /// Result of an exploration that found no failure.
 ///
-/// Displayed, it is one line: the verdict, the number of executions, how many were given up and
-/// why, the number of events, those of the longest execution, and the duration. Where the closure
-/// was mostly run for something else, it says so.
+/// `Display` prints one line: the verdict, the number of executions, the number of pruned
+/// executions by reason, the number of events, the number of events of the longest execution, and
+/// the duration. If most runs of the closure were for other purposes, the line also has the number
+/// of those runs.
 ///
 /// ```
 /// let report = dpor::Builder::new().explore(|| {
@@ -35,15 +37,15 @@ pub struct Report {
     /// Number of executions that ran to their end; one per trace under
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub executions: u64,
-    /// Number of executions that were begun and given up, for whatever reason.
+    /// Number of executions that were begun and pruned, for any reason.
     pub pruned: u64,
-    /// The same by reason.
+    /// Number of pruned executions by reason.
     pub pruned_by: Pruned,
-    /// Outcomes that the test has given to [`outcome`](crate::outcome), each with the number of
-    /// executions that had it.
+    /// Outcomes that the test has recorded with [`outcome`](crate::outcome), each with the number
+    /// of executions that had it.
     ///
-    /// Executions that were pruned do not count. All outcomes are here if the exploration is
-    /// complete.
+    /// Executions that were pruned do not count. If the exploration is complete, this map has all
+    /// outcomes of the test.
     pub outcomes: BTreeMap<String, u64>,
     /// Number of events in all executions.
     pub events: u64,
@@ -51,84 +53,85 @@ pub struct Report {
     pub longest: usize,
     /// Whether every trace was explored; the same as [`Verdict::Complete`].
     pub complete: bool,
-    /// Which part of the traces was explored, and why not more.
+    /// The explored part of the traces, and the reason why others were left out.
     pub verdict: Verdict,
-    /// Bound within which all traces were explored, whether or not it was asked for.
+    /// Bound within which all traces were explored, whether or not the test set a bound.
     ///
     /// [`Algorithm::Bounded`](crate::Algorithm::Bounded) has one, because it explores traces in the
-    /// order of the preemptions, context switches or delays that they need. `None` if not even all
-    /// traces that need none were explored, if no bound left anything out, if the test excluded
-    /// something, and with any other algorithm.
+    /// order of the preemptions, context switches or delays that they need. `None` if some trace
+    /// that needs none was not explored, if no bound left out a trace, if the test switched
+    /// exploration off, and with any other algorithm.
     pub within: Option<Bound>,
     /// Value of [`Builder::max_rounds`](crate::Builder::max_rounds) if it left executions out,
-    /// whatever else the verdict says.
+    /// regardless of the verdict.
     pub within_rounds: Option<usize>,
-    /// Whether the test excluded something from the exploration, as
-    /// [`stop_exploring`](crate::stop_exploring) does, whatever else the verdict says.
+    /// Whether the test left a part out of the exploration, for example with
+    /// [`stop_exploring`](crate::stop_exploring), regardless of the verdict.
     pub excludes: bool,
-    /// Estimated number of executions in all, where one can be given.
+    /// Estimate of the total number of executions.
     ///
-    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not
-    /// what they will find. One that has [settled](Report::estimate_has_settled) is often too low
-    /// by a factor of two or three, and any other one by any factor. It is at most 1e200. `None` if
-    /// it would be hardly more than what was executed although something is left.
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows the executions that it has planned,
+    /// but not the executions that these will add to the plan. An estimate that has
+    /// [settled](Report::estimate_has_settled) is often too low by a factor of two or three, any
+    /// other estimate by any factor. It is at most 1e200. `None` if executions are left to explore
+    /// and the estimate is hardly above the number of executions so far.
     pub estimate: Option<f64>,
-    /// Whether the estimate has stayed about the same while the executions became eight times as
-    /// many.
+    /// Whether the estimate has stayed about the same while the number of executions grew by a
+    /// factor of eight.
     ///
-    /// That is asked from 2048 executions on. It is `true` if nothing is left to explore, and
-    /// `false` if there is no estimate.
+    /// It can be `true` from 2048 executions on. It is also `true` if nothing is left to explore,
+    /// and `false` if there is no estimate.
     pub estimate_has_settled: bool,
-    /// Places that cost most executions: at most three, the worst first.
+    /// Places that cost most executions: at most three, in descending order of cost.
     ///
-    /// An execution counts for the place where it begins to differ from the one before it.
+    /// An execution counts for the place where it diverges from the one before it.
     pub hotspots: Vec<Hotspot>,
-    /// Number of times that the closure ran besides, for no execution that is counted above.
+    /// Number of further runs of the closure, which are not among the executions above.
     ///
-    /// It is run again to see whether a thread that is held up uses [freed
-    /// memory](crate::Builder#structfield.simplify), whether a free that seems to race is in order,
-    /// and whether a loop gives up by itself; and where something was learnt of it that makes
-    /// another exploration (that a loop has no hint, say), all that was explored before is run once
-    /// more. In all the closure was run `executions + pruned + reruns` times, without those of an
-    /// exploration that was taken up.
+    /// Such a run checks whether a delayed thread uses [freed
+    /// memory](crate::Builder#structfield.simplify), whether a free that seems to race is ordered
+    /// after all, or whether a loop gives up by itself. Further runs also come from a restart: if
+    /// the explorer learns a fact about the program that changes the exploration (that a loop has
+    /// no hint, for example), it runs all earlier executions once more. In all the closure ran
+    /// `executions + pruned + reruns` times, not counting the runs before a checkpoint.
     pub reruns: u64,
-    /// Duration of the exploration. Of one that was taken up from a checkpoint it is the time since
-    /// then.
+    /// Duration of the exploration. If the exploration was resumed from a checkpoint, the time
+    /// since then.
     pub elapsed: Duration,
-    /// How many executions had been begun before it was taken up.
+    /// Number of executions that were begun before the exploration was resumed.
     before: u64,
-    /// A hint, and how often at most a thread has come there in one execution with something
-    /// changed, if often.
+    /// A hint, and the most times in one execution that a thread reached it after it had changed
+    /// shared state; only if that is often.
     rounds: Option<(Site, usize)>,
-    /// The hint at which a loop lets the other threads go first, and after how many rounds, if
-    /// there is one.
+    /// The hint at which a loop lets the other threads run first, and the number of rounds after
+    /// which it does so, if there is such a loop.
     lets_others: Option<(Site, usize)>,
-    /// A loop that was taken to wait, and gives up by itself.
+    /// A loop that was taken to wait for a change, and gives up by itself.
     gives_up: Option<BoundedLoop>,
-    /// The hint of a loop that waits, and could be taken for one step.
+    /// The hint of a loop that waits, and that could be explored as one step.
     could_await: Option<String>,
 }
 
 /// An exploration without a failure.
 pub(crate) struct Passed {
     pub(crate) driver: PooledDriver,
-    /// Which part of the traces was explored.
+    /// The explored part of the traces.
     pub(crate) verdict: Verdict,
     pub(crate) elapsed: Duration,
-    /// How many executions had been begun before it was taken up.
+    /// Number of executions that were begun before the exploration was resumed.
     pub(crate) before: u64,
-    /// How often the closure was run since then, for whatever reason.
+    /// Number of runs of the closure since then, for any purpose.
     pub(crate) ran: u64,
-    /// A loop that was taken to wait, and gives up by itself.
+    /// A loop that was taken to wait for a change, and gives up by itself.
     pub(crate) gives_up: Option<BoundedLoop>,
-    /// The hint of a loop that waits, and could be taken for one step.
+    /// The hint of a loop that waits, and that could be explored as one step.
     pub(crate) could_await: Option<String>,
-    /// What executions have come to, if the test has said it.
+    /// The outcomes that the test has recorded, if it has recorded any.
     pub(crate) outcomes: Option<Box<Outcomes>>,
 }
 
 impl Passed {
-    /// What came of following a schedule, as a line.
+    /// Returns the result of following a schedule, as a line.
     pub(crate) fn followed(&self, schedule: &Schedule, site: &dyn fmt::Display) -> String {
         let stats = self.driver.stats;
         let steps = schedule.length();
@@ -136,7 +139,7 @@ impl Passed {
             "dpor: the model at {site} has followed the schedule to its end, {}",
             counted(steps, "step")
         );
-        // One that does not fit the program would have been a failure.
+        // A schedule that does not fit the program is a failure, so this one fits.
         match stats.events.saturating_sub(steps) {
             0 => {}
             more => text.push_str(&format!(", and gone on for {more} more")),
@@ -156,7 +159,7 @@ impl Passed {
         text
     }
 
-    /// All there is to tell about it.
+    /// Returns the full report.
     pub(crate) fn report(&self) -> Report {
         let Passed {
             driver, elapsed, ..
@@ -171,7 +174,7 @@ impl Passed {
         };
         let verdict = self.verdict;
         let total = driver.hotspots.total();
-        // Neither a sample nor one schedule is part of a plan.
+        // An estimate follows from a plan, and neither a sample nor a single schedule has one.
         let estimate = match coverage {
             Coverage::Sampled | Coverage::Replayed => None,
             _ => driver.estimate(),
@@ -208,7 +211,8 @@ impl Passed {
 }
 
 impl Report {
-    /// What one must know about an exploration that was cut short, as one or two lines.
+    /// Returns what the user must know about an exploration that left something out, as one or more
+    /// lines.
     pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
         if self.executions + self.pruned == 0 {
             return format!(
@@ -294,8 +298,8 @@ impl Report {
 }
 
 impl Report {
-    /// That nothing was tested, and what to do about it, if no execution has come to its end. To
-    /// follow a schedule up to where it is given up is no test.
+    /// Returns that nothing was tested, and how to change that, if no execution ran to its end. A
+    /// replay that ends where the execution is pruned is no test, so it gives `None`.
     pub(crate) fn tested_nothing(&self) -> Option<String> {
         if self.executions > 0 || self.verdict == Verdict::Replayed {
             return None;
@@ -354,7 +358,7 @@ impl fmt::Display for Report {
             self.longest,
             self.elapsed.as_secs_f64()
         )?;
-        // Otherwise most of the time is that of the executions.
+        // Otherwise the executions took most of the time.
         if self.reruns > self.executions + self.pruned {
             write!(f, ", most of it in {} besides", counted(self.reruns, "run"))?;
         }
@@ -368,25 +372,25 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why executions were begun and given up: how many for each reason.
+/// Number of executions that were begun and pruned, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// By the test, with [`assume`](crate::assume).
+    /// Pruned by the test, with [`assume`](crate::assume).
     pub assumed: u64,
-    /// Because a thread had made as many rounds as
+    /// Pruned because a thread had made as many rounds of a loop as
     /// [`Builder::max_rounds`](crate::Builder::max_rounds) allows.
     pub rounds: u64,
-    /// Because a thread had looked in vain, with
+    /// Pruned because a loop had read values that did not let it end, with
     /// [`Builder::await_loops`](crate::Builder::await_loops).
     pub in_vain: u64,
-    /// Because other executions cover the rest. Never under
+    /// Pruned because other executions cover the rest. Always 0 under
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub covered: u64,
 }
 
 impl Pruned {
-    /// Those of an exploration that has come so far.
+    /// Returns the counts of an exploration with these statistics.
     pub(crate) fn of(stats: &Stats) -> Pruned {
         Pruned {
             assumed: stats.assumed,
@@ -396,7 +400,7 @@ impl Pruned {
         }
     }
 
-    /// The reasons that there were, with how many executions were given up for each.
+    /// The reasons that occurred, each with its number of executions.
     fn reasons(&self) -> impl Iterator<Item = (u64, verdict::Pruned)> {
         let reasons = [
             (self.assumed, verdict::Pruned::Assumed),
@@ -407,14 +411,14 @@ impl Pruned {
         reasons.into_iter().filter(|&(number, _)| number > 0)
     }
 
-    /// The reasons without numbers, as `` by `assume(false)` and by `max_rounds` ``.
+    /// Returns the reasons without numbers, as `` by `assume(false)` and by `max_rounds` ``.
     pub(crate) fn why(&self) -> String {
         let reasons = self.reasons().map(|(_, why)| why.reason());
         reasons.collect::<Vec<_>>().join(" and ")
     }
 
-    /// The reasons that there were, with numbers. Where a bound was set those over it are not
-    /// counted apart from those that others cover.
+    /// Writes the reasons that occurred, with numbers. With a bound, executions over the bound are
+    /// not counted apart from those that other executions cover.
     fn tell(&self, out: &mut impl fmt::Write, is_bounded: bool) -> fmt::Result {
         if self.reasons().next().is_none() {
             return out.write_str("none given up");
@@ -436,19 +440,19 @@ impl Pruned {
 }
 
 impl fmt::Display for Pruned {
-    /// The reasons that there were, as ``2 given up by `assume(false)`, 1 by `max_rounds` ``.
+    /// Writes the reasons that occurred, as ``2 given up by `assume(false)`, 1 by `max_rounds` ``.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.tell(f, false)
     }
 }
 
-/// A place in the test whose races cost executions.
+/// A place in the test with races that cost executions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hotspot {
-    /// Number of executions that exist because the event at this place was to come later.
+    /// Number of executions that were planned to put another event before the event at this place.
     ///
-    /// Those of a checkpoint do not count.
+    /// Executions from before a checkpoint do not count.
     pub executions: u64,
     /// `executions` as a percentage of the executions of all places, rounded down.
     pub percent: u32,
@@ -462,15 +466,15 @@ impl Hotspot {
         foreign(self.site.file()).map_or_else(|| self.site.to_string(), str::to_owned)
     }
 
-    /// Returns what the program calls the object at this place, if the source is still where it was
-    /// compiled.
+    /// Returns the program's expression for the object at this place, if the source is still at the
+    /// path where it was compiled.
     pub fn object(&self) -> Option<String> {
         named_at(self.site)
     }
 }
 
-/// What the program calls the object of the operation at this place, if its source is where it was
-/// compiled.
+/// Returns the program's expression for the object of the operation at this place, if the source is
+/// still at the path where it was compiled.
 pub(crate) fn named_at(site: Site) -> Option<String> {
     match foreign(site.file()) {
         Some(_) => None,
@@ -478,7 +482,8 @@ pub(crate) fn named_at(site: Site) -> Option<String> {
     }
 }
 
-/// The operation at this place as the program writes it, with its object, as far as that is known.
+/// Returns the operation at this place as the program writes it, with its object, as far as the
+/// source is available.
 pub(crate) fn called_at(site: Site) -> Option<String> {
     if foreign(site.file()).is_some() {
         return None;
@@ -491,62 +496,65 @@ pub(crate) fn called_at(site: Site) -> Option<String> {
     }
 }
 
-/// Which part of a test's traces was explored.
+/// The explored part of a test's traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// Every trace.
     Complete,
-    /// Every trace that needs no more preemptions, context switches or delays than the bound. There
-    /// are others.
+    /// Every trace that needs at most as many preemptions, context switches or delays as the bound.
+    /// Other traces exist.
     Bounded(Bound),
-    /// Every trace in which no thread reaches one hint with something changed more often than this.
+    /// Every trace in which no thread reaches one hint more than this many times after it has
+    /// changed shared state.
     ///
-    /// Changed means by the thread, since its last hint
-    /// ([`Builder::max_rounds`](crate::Builder::max_rounds)). There are other traces.
+    /// Only a change that the thread has made since its last hint counts
+    /// ([`Builder::max_rounds`](crate::Builder::max_rounds)). Other traces exist.
     Rounds(usize),
-    /// Every trace but those in which a thread that has come more often than this to one hint with
-    /// something changed goes on while something else can run.
+    /// Every trace, except those in which a loop that never ends by itself runs for more than this
+    /// many rounds while another thread is enabled.
     ///
-    /// Such a loop has kept others from going on until there were too many events, so from then on
-    /// it lets them go first. It has infinitely many traces.
-    /// [`Builder::max_rounds`](crate::Builder::max_rounds) explores as many rounds of it as that
-    /// says without letting others go first, and leaves out what has more.
+    /// The loop changes shared state in each round. It had kept the other threads from running
+    /// until an execution had too many events, so after this many rounds at its hint it lets the
+    /// other threads run first. It has infinitely many traces.
+    /// [`Builder::max_rounds`](crate::Builder::max_rounds) explores that many rounds of the loop in
+    /// any order, and leaves out traces with more rounds.
     Fair(usize),
-    /// Every trace but those in which a loop with a hint gives up by itself while something else
-    /// can run.
+    /// Every trace, except those in which a loop with a hint gives up by itself while another
+    /// thread is enabled.
     ///
     /// The loop gives up after this many rounds, but was taken to wait for a change after fewer. A
     /// [`Builder::spin_bound`](crate::Builder::spin_bound) of one less than this number explores it
     /// in full.
     Waits(usize),
-    /// Every trace but those in which a wait that has timed out often enough is given up while
-    /// something else can run.
+    /// Every trace, except those in which a timed wait gives up by itself while another thread is
+    /// enabled.
     ///
-    /// It is given up after this many timeouts, but was taken to last until something changes after
-    /// fewer. A [`Builder::timeout_bound`](crate::Builder::timeout_bound) of this number explores
-    /// it in full.
+    /// The program gives the wait up after this many timeouts, but the wait was taken to last until
+    /// a change after fewer. A [`Builder::timeout_bound`](crate::Builder::timeout_bound) of this
+    /// number explores it in full.
     TimesOut(usize),
     /// Every trace, except where the test switched exploration off.
     ///
-    /// That is by [`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch) or
+    /// A test switches it off with [`stop_exploring`](crate::stop_exploring),
+    /// [`skip_branch`](crate::skip_branch) or
     /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore).
     Marked,
     /// Executions drawn at random.
     Sampled {
-        /// Seed that they were drawn from. As [`Builder::seed`](crate::Builder::seed), it draws the
-        /// same executions again.
+        /// Seed of the executions. As [`Builder::seed`](crate::Builder::seed), it draws the same
+        /// executions again.
         seed: u64,
     },
-    /// One schedule.
+    /// The execution of one schedule.
     Replayed,
-    /// What was explored until a limit stopped the exploration.
+    /// The traces up to the limit that stopped the exploration.
     Stopped(Limit),
 }
 
 impl Verdict {
-    /// That of an exploration without a failure, which has covered this or was ended by a limit,
-    /// and in which a loop may give up.
+    /// Returns the verdict of an exploration without a failure, from its coverage, the limit that
+    /// stopped it, and a loop that gives up by itself.
     pub(crate) fn of(
         covered: Coverage,
         stopped: Option<Limit>,
@@ -572,7 +580,7 @@ impl Verdict {
     }
 }
 
-/// What a loop does that has no last round.
+/// Describes how a loop without a last round is explored.
 fn lets_others(rounds: usize) -> String {
     format!("a loop that has no last round lets the others go first behind {rounds} rounds")
 }
@@ -600,7 +608,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Bound on how often the scheduler may interfere, with its value.
+/// Bound on the preemptions, context switches or delays of an execution, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
@@ -621,7 +629,7 @@ impl Bound {
         }
     }
 
-    /// What is counted, up to which number.
+    /// Returns the unit of the bound and its value.
     pub(crate) fn price(self) -> (Price, usize) {
         match self {
             Bound::Preemptions(most) => (Price::Preemptions, most),
@@ -630,7 +638,7 @@ impl Bound {
         }
     }
 
-    /// The number, the unit of one, and the setting with its variable.
+    /// Returns the value, the unit in the singular, and the setting with its variable.
     fn parts(self) -> (usize, &'static str, [&'static str; 2]) {
         match self {
             Bound::Preemptions(most) => {
@@ -663,12 +671,12 @@ pub enum Limit {
     Duration(Duration),
     /// Value of [`Builder::max_memory`](crate::Builder::max_memory), in bytes.
     Memory(usize),
-    /// What the system gives the process: there are not as many bytes as were asked for.
+    /// The memory that the system gives the process: it refuses this number of bytes.
     ///
-    /// What is still to be explored takes half as many. It is looked at each time that has grown by
-    /// an eighth, from 2 MB on.
+    /// The plan takes half as many bytes. The explorer checks the system's memory from 2 MB on,
+    /// each time that the plan has grown by an eighth.
     System(usize),
-    /// The user, by `SIGINT`, with which the process ends once that is printed.
+    /// An interrupt by the user (`SIGINT`). The process ends once the report is printed.
     Interrupt,
 }
 

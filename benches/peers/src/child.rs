@@ -1,4 +1,4 @@
-//! How is one program measured on one checker, alone in a process?
+//! Measures one program on one checker, alone in a process.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,21 +7,22 @@ use std::time::{Duration, Instant};
 use crate::measure::{End, Measured};
 use crate::{LIMIT, PEERS, Peer, names};
 
-/// How often each is measured. A machine that others use too is slower now and then, for longer
-/// than one measurement takes; in turns, each checker has the same chance of a good moment.
+/// How often each program is measured. A machine with other users is slower now and then, for
+/// longer than one measurement takes. The checkers take turns, so that each has the same chance of
+/// a fast period.
 const TURNS: usize = 5;
 
-/// What a child process tells its parent.
+/// The output of a child process.
 pub(crate) struct Line {
     pub(crate) measured: Measured,
-    /// The most memory that was resident, in megabytes.
+    /// The peak of the resident memory, in megabytes.
     pub(crate) memory: f64,
 }
 
-/// A line, or why there is none.
+/// A line, or the reason why there is none.
 pub(crate) type Outcome = Result<Line, &'static str>;
 
-/// The most memory that has been resident in this process, in megabytes, where the system tells.
+/// Returns the peak of the resident memory of this process, in megabytes, if the system reports it.
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
@@ -30,7 +31,7 @@ fn memory() -> f64 {
     kilobytes.unwrap_or(f64::NAN) / 1024.0
 }
 
-/// Measures in this process.
+/// Measures in this process and prints the line.
 pub(crate) fn run(peer: &str, name: &str) {
     let peer = PEERS.iter().find(|known| known.name == peer);
     let name = names().into_iter().find(|known| *known == name);
@@ -53,8 +54,7 @@ pub(crate) fn run(peer: &str, name: &str) {
     );
 }
 
-/// Measures in a child process; why there is nothing, if it does not come to an end, one way or the
-/// other.
+/// Measures in a child process. An error is the reason why the child printed no line.
 fn measured(peer: &Peer, name: &str) -> Outcome {
     let program = std::env::current_exe().expect("a program has a path");
     let mut child = Command::new(program)
@@ -70,7 +70,7 @@ fn measured(peer: &Peer, name: &str) -> Outcome {
         .is_none()
     {
         if start.elapsed() > 5 * LIMIT {
-            // It may have ended just now.
+            // The kill fails if the child has just ended.
             let _ = child.kill();
             let _ = child.wait();
             return Err("> 10 s");
@@ -105,13 +105,13 @@ fn parsed(text: &str) -> Option<Line> {
     })
 }
 
-/// For each checker that runs the program the fastest of its measurements.
+/// Returns the fastest measurement of each checker that runs the program.
 pub(crate) fn in_turns(name: &str) -> Vec<(&'static str, Outcome)> {
     let peers = PEERS.iter().filter(|peer| (peer.runs)().contains(&name));
     let mut fastest: Vec<(&Peer, Outcome)> = peers.map(|peer| (peer, Err("fails"))).collect();
     for turn in 0..TURNS {
         for (peer, fastest) in &mut fastest {
-            // What has come to no end does not the next time.
+            // A checker that did not finish the first time will not finish the next time.
             if turn > 0 && fastest.is_err() {
                 continue;
             }

@@ -1,16 +1,16 @@
 //! Which goals are reached?
 //!
-//! They were set before there was anything to measure. Ratios are between lines of the same run.
-//! What the tools for C took (Nidhugg, GenMC) was measured once, on another machine, so for the
-//! programs that they are compared on the goals are seconds. How much longer this machine takes is
-//! known from the checkers that ran on both ([`slower`]), and a goal in seconds that is missed here
-//! says what the measured time would have been there.
+//! The goals were set before the first measurement. Ratios are between lines of the same run. The
+//! times of the tools for C (Nidhugg, GenMC) were measured once, on another machine, so for the
+//! programs of that comparison the goals are in seconds. The checkers that ran on both machines
+//! show how much longer this machine takes ([`slower`]). If a goal in seconds is missed here, its
+//! line says what the measured time would have been on the other machine.
 
 use crate::child::Line;
 use crate::measure::{End, Measured};
 use crate::{rate, step};
 
-/// What was measured, by program and checker.
+/// The measurements, by program and checker.
 #[derive(Default)]
 pub(crate) struct Lines(Vec<(&'static str, &'static str, Line)>);
 
@@ -29,19 +29,19 @@ impl Lines {
         self.get(name, peer).map(|line| &line.measured)
     }
 
-    /// Of these checkers the least, where there is one.
+    /// Returns the least value among these checkers, if there is one.
     fn least(&self, name: &str, peers: &[&str], of: fn(&Measured) -> f64) -> Option<f64> {
         let measured = peers.iter().filter_map(|peer| self.measured(name, peer));
         measured.map(of).min_by(f64::total_cmp)
     }
 }
 
-/// What an execution of four empty threads took with other checkers where the goals in seconds were
-/// set, in microseconds.
+/// Time of an execution of four empty threads with other checkers, in microseconds, on the machine
+/// for which the goals in seconds were set.
 const THERE: [(&str, f64); 2] = [("loom", 58.0), ("shuttle", 5.8)];
 
-/// How many times as long this machine takes as the one of the goals in seconds: by the checker
-/// that makes the least of it.
+/// Returns how many times as long this machine takes as the machine of the goals in seconds, by the
+/// checker with the least difference.
 fn slower(lines: &Lines) -> Option<f64> {
     let times = THERE.map(|(peer, there)| {
         let here = lines.measured("empty(4)", peer)?;
@@ -50,22 +50,22 @@ fn slower(lines: &Lines) -> Option<f64> {
     times.into_iter().flatten().min_by(f64::total_cmp)
 }
 
-/// What is wanted of a number.
+/// The goal for a number.
 enum Wanted {
     AtMost(f64),
     AtLeast(f64),
 }
 use Wanted::{AtLeast, AtMost};
 
-/// Prints a line, if there is something to print.
+/// Prints a line, if there is a measurement.
 fn goal(what: &str, measured: Option<f64>, wanted: Wanted, unit: &str) {
     if let Some(measured) = measured {
         println!("{}", line(what, measured, wanted, unit));
     }
 }
 
-/// [`goal`] for a time, on a machine that takes so many times as long as the one for which the goal
-/// was set.
+/// [`goal`] for a time, if this machine takes `slower` times as long as the machine for which the
+/// goal was set.
 fn time_goal(what: &str, measured: Option<f64>, most: f64, unit: &str, slower: Option<f64>) {
     let Some(measured) = measured else {
         return;
@@ -78,7 +78,7 @@ fn time_goal(what: &str, measured: Option<f64>, most: f64, unit: &str, slower: O
     }
 }
 
-/// What was measured, and whether it is what is wanted.
+/// Returns the line with the measurement and whether it reaches the goal.
 fn line(what: &str, measured: f64, wanted: Wanted, unit: &str) -> String {
     let (is_reached, sign, wanted) = match wanted {
         AtMost(most) => (measured <= most, "<=", most),
@@ -88,7 +88,7 @@ fn line(what: &str, measured: f64, wanted: Wanted, unit: &str) -> String {
     format!("{what:<66}{measured:>10.3} {sign} {wanted:<6} {unit:<6}{verdict}")
 }
 
-/// Prints each goal with what was measured.
+/// Prints each goal with its measurement.
 pub(crate) fn print(lines: &Lines) {
     let own = |name| lines.measured(name, "dpor");
     for name in ["independent(2, 10000)", "switch(2, 20000)"] {
@@ -147,7 +147,7 @@ pub(crate) fn print(lines: &Lines) {
     ] {
         let what = format!("{name} to its verdict");
         let own = own(name);
-        // What came to its limit has no verdict, and nobody knows when it would have had one there.
+        // A run that reached its limit has no time to a verdict, on this machine or the other.
         let slower = slower.filter(|_| own.is_some_and(|m| m.end != End::Limit));
         time_goal(&what, own.map(|m| m.known), most, "s", slower);
     }

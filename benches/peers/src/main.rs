@@ -1,24 +1,25 @@
 //! How fast are `dpor` and other checkers on the same programs, and which goals does it reach?
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on
-//! each checker, in a process of its own with a limit of two seconds, the checkers five times in
-//! turns, and prints one line for the fastest of each: how many executions, nanoseconds per step,
-//! executions per second, the time to a verdict, the time until the checker has come back with it,
-//! and the most memory that was resident. The ratios are to `dpor`'s own line: how many times as
-//! long a step takes, how many times as fast `dpor` runs executions, and how many times as long it
-//! is to the verdict. Without a filter the [`goals`] follow.
+//! each checker, in a process of its own with a limit of two seconds. The checkers take turns, five
+//! times each. One line is printed for the fastest run of each: the number of executions,
+//! nanoseconds per step, executions per second, the time to a verdict, the time until the checker
+//! has returned it, and the peak of the resident memory. The ratios are to `dpor`'s own line: how
+//! many times as long a step takes, how many times as fast `dpor` runs executions, and how many
+//! times as long the checker takes to the verdict. Without a filter the [`goals`] follow.
 //!
-//! A verdict with a `!` is that something fails: the assertion, or what a checker takes for a
-//! deadlock. (Shuttle lets `park` return for no reason, which `handoff` does not expect.) An
-//! assertion's is known when it fails for the first time; until it is *told*, `dpor` looks for the
-//! simplest execution that fails, and writes its report.
+//! A verdict with a `!` is a failure: of an assertion, or a deadlock in the checker's view.
+//! (Shuttle lets `park` return spuriously, which `handoff` does not expect.) The verdict of an
+//! assertion is known when the assertion fails for the first time. Until it is *told*, `dpor`
+//! searches for the simplest execution that fails, and writes its report.
 //!
 //! A checker that samples has no verdict on a program without a bug; `random` is `dpor`'s own
-//! sampler. Loom explores what weak memory orderings allow, so it has more executions, and no more
-//! than four threads beside the main one.
+//! sampler. Loom explores behaviours of weak memory orderings, so it has more executions; and it
+//! allows at most four threads beside the main thread.
 //!
-//! With `--features interweave` that one runs the programs of [`tasks`], too. It asks for Rust
-//! 1.96, or for `--ignore-rust-version`, has no limit of time, and is stopped after ten seconds.
+//! With `--features interweave` the checker `interweave` runs the programs of [`tasks`]. It
+//! requires Rust 1.96, or `--ignore-rust-version`. It has no time limit, and is stopped after ten
+//! seconds.
 
 mod child;
 mod goals;
@@ -43,10 +44,10 @@ mod on_shuttle {
     crate::programs::programs!(shuttle);
 }
 
-/// How long an exploration may take.
+/// The time limit of an exploration.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// How many executions a sampler makes; the limit of time holds for it too.
+/// Number of executions that a sampler draws; the time limit applies to it, too.
 const SAMPLES: usize = 30_000;
 
 /// The most steps of an execution; some programs are long.
@@ -57,7 +58,7 @@ struct Peer {
     name: &'static str,
     /// Measures the program of this name.
     measure: fn(&'static str) -> Measured,
-    /// The names of those that it runs.
+    /// The names of the programs that it runs.
     runs: fn() -> Vec<&'static str>,
 }
 
@@ -127,7 +128,7 @@ fn loom(name: &'static str) -> Measured {
         let mut builder = loom::model::Builder::new();
         builder.max_branches = STEPS_MAX;
         builder.max_duration = Some(LIMIT);
-        // It looks at its limits only so often.
+        // Loom checks its limits only once in this number of executions.
         builder.checkpoint_interval = 10;
         let start = Instant::now();
         builder.check(move || {
@@ -155,17 +156,17 @@ fn shuttle<S: shuttle::scheduler::Scheduler + 'static>(
     })
 }
 
-/// Nanoseconds for each step.
+/// Returns nanoseconds per step.
 fn step(m: &Measured) -> f64 {
     m.seconds * 1e9 / m.steps as f64
 }
 
-/// Executions per second.
+/// Returns executions per second.
 fn rate(m: &Measured) -> f64 {
     m.executions as f64 / m.seconds
 }
 
-/// Prints what was measured of a program, and its ratios to `dpor`'s `own` line.
+/// Prints the measurement of a program, and its ratios to `dpor`'s `own` line.
 fn print(name: &str, peer: &str, line: &Line, own: Option<&Line>) {
     let Line {
         measured: m,

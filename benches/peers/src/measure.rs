@@ -1,4 +1,4 @@
-//! How is one program measured on one checker?
+//! Measures one program on one checker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,25 +9,25 @@ static STEPS: AtomicU64 = AtomicU64::new(0);
 static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
 static KNOWN: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// The program has made `n` steps. Every checker here runs one execution at a time, so this needs
+/// Counts `n` steps of the program. Every checker here runs one execution at a time, so this needs
 /// no read-modify-write, and costs next to nothing.
 #[inline]
 pub(crate) fn step(n: usize) {
     STEPS.store(STEPS.load(Relaxed) + n as u64, Relaxed);
 }
 
-/// An execution has begun.
+/// Counts an execution.
 pub(crate) fn execution() {
     EXECUTIONS.store(EXECUTIONS.load(Relaxed) + 1, Relaxed);
 }
 
-/// When the program failed first in this exploration.
+/// The time of the program's first failure in this exploration.
 fn known() -> MutexGuard<'static, Option<Instant>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Fails if this is false, which is noted: from here on a checker knows that the program has a bug,
-/// and the rest of its time it looks for a good way to tell.
+/// Fails if `holds` is false, and notes the time: from then on the checker knows the bug, and
+/// spends the rest of its time on the report.
 pub(crate) fn check(holds: bool) {
     if !holds {
         known().get_or_insert_with(Instant::now);
@@ -35,18 +35,19 @@ pub(crate) fn check(holds: bool) {
     }
 }
 
-/// What one exploration of a program came to, the fastest of several.
+/// The measurement of one exploration of a program, the fastest of several.
 pub(crate) struct Measured {
     pub(crate) executions: u64,
     pub(crate) steps: u64,
     pub(crate) seconds: f64,
-    /// The seconds until a bug was known; all of them if it is not one of the program's own.
+    /// The seconds until the bug was known; the time to the verdict if no assertion of the program
+    /// failed.
     pub(crate) known: f64,
     pub(crate) end: End,
 }
 
 impl Measured {
-    /// Whether this one was faster. Of what comes to a limit, the rate counts; of the rest, the
+    /// Whether this measurement is faster. At a limit the rate of executions decides, otherwise the
     /// time.
     pub(crate) fn beats(&self, other: &Measured) -> bool {
         let time = |m: &Measured| m.seconds / m.executions.max(1) as f64;
@@ -64,16 +65,17 @@ pub(crate) enum End {
     Verdict,
     /// The program's bug was found.
     Bug,
-    /// It came to its limit of time, or of executions where the checker has no other end.
+    /// The exploration reached its time limit, or the number of executions for checkers that have
+    /// no other end.
     Limit,
 }
 
-/// For how long short explorations are repeated.
+/// Time for which short explorations are repeated.
 const REPEAT: Duration = Duration::from_millis(300);
 
-/// Runs `explore`, which says whether it has explored everything, again and again for a while.
+/// Runs `explore`, which returns whether it has explored everything, repeatedly for a while.
 pub(crate) fn measure(mut explore: impl FnMut() -> bool) -> Measured {
-    // What is found is to be counted and not to be told.
+    // Panics are counted here and not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let begin = Instant::now();
     let mut best: Option<Measured> = None;

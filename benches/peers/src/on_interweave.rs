@@ -1,4 +1,4 @@
-//! How does `interweave` run the programs of tasks?
+//! Runs the programs of tasks on `interweave`.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ impl Cells {
     }
 }
 
-/// Counts complete executions and their steps. What is run again on the way is not counted.
+/// Counts complete executions and their steps. Repeated parts of executions do not count.
 struct Count;
 
 impl Observer for Count {
@@ -50,7 +50,7 @@ impl Observer for Count {
     }
 }
 
-/// Explores the program of this name to its end; there is no limit of time.
+/// Explores the program of this name to its end; there is no time limit.
 pub(crate) fn explore(name: &'static str) -> Measured {
     measure(|| {
         let set_up = |world: &mut World<'_>| program(world, name);

@@ -1,6 +1,6 @@
-//! Which programs are measured?
+//! The programs that are measured.
 //!
-//! Their texts are those of the other benches; here they have names.
+//! Their texts are those of the other benches; this module gives them names.
 
 #[path = "../../programs/text.rs"]
 pub(crate) mod text;
@@ -15,8 +15,9 @@ macro_rules! programs {
             crate::tasks::threads!($krate);
         }
 
-        /// The program of this name, one of [`NAMES`](crate::programs::NAMES), of those for
-        /// [one checker](crate::programs::ALONE), or of those of [tasks](crate::tasks::NAMES).
+        /// Runs the program of this name, which is in [`NAMES`](crate::programs::NAMES), in the
+        /// list for [one checker](crate::programs::ALONE) or among the
+        /// [tasks](crate::tasks::NAMES).
         pub(crate) fn program(name: &str) {
             match name {
                 "empty(4)" => empty(4),
@@ -71,8 +72,8 @@ pub(crate) const NAMES: [&str; 19] = [
     "length(2, 10000)",
 ];
 
-/// Those that only `dpor` runs: there is a goal in seconds, or in a ratio to another of its own
-/// lines.
+/// The programs that only `dpor` runs: their goals are in seconds, or are ratios to another line of
+/// `dpor`.
 pub(crate) const ALONE: [&str; 4] = [
     "lastzero(15)",
     "indexer(15)",

@@ -1,10 +1,9 @@
-//! Which programs of tasks are measured?
+//! The programs of tasks that are measured.
 //!
-//! One of the checkers runs nothing but futures: `interweave`, which is an optimal DPOR, too. So
-//! these are written once as futures, as the body of a macro; the module around it says what a
-//! `World` is, which holds the tasks, and what `Cells` are, atomics by number. For the other
-//! checkers a task is a thread that blocks on its future ([`threads`]). A step is an operation on a
-//! cell.
+//! The checker `interweave`, also an optimal DPOR, runs only futures. So these programs are written
+//! once as futures, as the body of a macro. The module around the macro defines a `World`, which
+//! holds the tasks, and `Cells`, atomics by number. For the other checkers a task is a thread that
+//! blocks on its future ([`threads`]). A step is an operation on a cell.
 
 macro_rules! tasks {
     () => {
@@ -69,7 +68,7 @@ macro_rules! tasks {
             }
         }
 
-        /// The program of this name, one of [`NAMES`](crate::tasks::NAMES).
+        /// Runs the program of this name, which is in [`NAMES`](crate::tasks::NAMES).
         fn program(world: &mut World<'_>, name: &str) {
             match name {
                 "readers(3), tasks" => readers(world, 3),
@@ -107,9 +106,8 @@ macro_rules! threads {
         #[derive(Default)]
         struct World<'a> {
             tasks: Vec<$krate::thread::JoinHandle<()>>,
-            /// The main thread has cells, too, until the tasks have ended. Otherwise one of them
-            /// would be the last one, and free them, and which one that is would be another thing
-            /// to explore.
+            /// The main thread holds the cells, too, until the tasks have ended. Otherwise the task
+            /// that drops them last would free them, and which task that is would add executions.
             cells: Vec<Cells>,
             as_if: PhantomData<&'a ()>,
         }
