@@ -1,31 +1,31 @@
 //! How is a stack suspended, resumed and ended?
 //!
-//! A [`Pool`] hands out stacks, each as a [`Coroutine`]. [`Coroutine::put`] puts a closure, the
-//! *body*, on it; [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
-//! overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only file that
-//! names the `generator` crate, and these are the facts about it (0.8.11, and 0.8.12 but for what
-//! is said) that shape the file:
+//! A [`Pool`] provides stacks, each as a [`Coroutine`]. [`Coroutine::put`] puts a closure, the
+//! *body*, on the stack; [`Coroutine::resume`] runs the body until it calls [`suspend`], ends,
+//! panics or overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only
+//! file that names the `generator` crate. These facts about the crate (0.8.11, and 0.8.12 except
+//! where noted) determine the design:
 //!
 //! - A generator is made once per stack and never started anew. Its code is the loop in
 //!   [`Control::serve`]: take a body, run it under `catch_unwind`, switch back. A new stack costs
-//!   system calls and page faults, 6 µs to make and as much to give back where this was measured;
-//!   the next body on a stack that exists costs 25 ns from start to end, a switch there and back
-//!   11. The loop also gives each body the same depth to begin at, so that a variable of the same
-//!   code has the same distance from the top of the stack in each execution.
+//!   system calls and page faults, 6 µs to make and as much to give back in our measurements. The
+//!   next body on an existing stack costs 25 ns from start to end, and a switch there and back 11
+//!   ns. The loop also begins each body at the same depth, so a variable of the same code has the
+//!   same distance from the top of the stack in each execution.
 //! - A generator that is dropped while frames are alive on it unwinds them with the process-wide
-//!   panic hook swapped out (not in 0.8.12), under the feet of tests that run in parallel. So a
+//!   panic hook swapped out (not in 0.8.12), which disturbs tests that run in parallel. So a
 //!   suspended stack is never dropped: it is resumed until its body has ended, or leaked. An idle
-//!   stack has no frames but the loop's own; it is told to return, and a generator that has
-//!   returned is dropped quietly.
-//! - The first generator of a process installs a panic hook and a signal handler. [`prepare`] makes
-//!   that happen at a moment of our choice.
+//!   stack has only the frames of the loop. The loop is told to return, and a generator that has
+//!   returned is dropped without effect on the hook.
+//! - The first generator of a process installs a panic hook and a signal handler. [`prepare`]
+//!   chooses the moment.
 //! - The first generator that an OS thread resumes allocates a block that stays. [`prepare_thread`]
 //!   does that before anything is recorded.
 //! - A generator that has "local data" reports neither a panic nor an overflow by unwinding out of
-//!   `resume`. We catch panics ourselves and see an overflow in [`Control::state`], so each
-//!   generator is given local data (any pointer but null) and a switch needs no landing pad.
+//!   `resume`. This file catches panics itself and detects an overflow in [`Control::state`]. So
+//!   each generator is given local data (any pointer but null), and a switch needs no landing pad.
 //!
-//! What happens where a stack is too short is told in [`overflow`].
+//! [`overflow`] describes what happens if a stack is too small.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -51,10 +51,10 @@ use crate::rt::process::outside_use;
 use crate::rt::rare::{Roomy, cold_path, mostly};
 use crate::rt::thread_main::{ThreadMain, Work};
 
-/// What a panic leaves behind.
+/// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// What came of a [`Coroutine::resume`].
+/// The result of a [`Coroutine::resume`].
 #[derive(Debug)]
 pub(crate) enum Resumed {
     /// The body called [`suspend`] and can be resumed.
@@ -64,9 +64,11 @@ pub(crate) enum Resumed {
     /// The body ran into the guard page below its stack, which is unusable now: see the module's
     /// documentation.
     Overflowed,
-    /// The body has used memory that is not there. Its stack is as unusable.
+    /// The body has accessed memory that is not mapped, or not for this access. Its stack is
+    /// unusable, too.
     Faulted(Fault),
-    /// The body has aborted, where that is no end of the process. Its stack is as unusable.
+    /// The body has aborted, in a mode in which an abort does not end the process. Its stack is
+    /// unusable, too.
     #[cfg_attr(
         not(unix),
         expect(dead_code, reason = "nothing comes back from an abort there")
@@ -74,21 +76,21 @@ pub(crate) enum Resumed {
     Aborted,
 }
 
-/// The stacks of one exploration, all of one size but for those of threads that have asked for
-/// more. What is idle at its end is [`kept`] for another.
+/// The stacks of one exploration, all of one size except for those of threads that have requested
+/// more. The idle ones at its end are [`kept`] for another exploration.
 pub(crate) struct Pool {
     stack_bytes: usize,
     idle: Pooled<Spare>,
     /// See [`Pool::got_after`].
     got_after: u64,
     ends: &'static ThreadEnds,
-    /// How many executions have begun on them.
+    /// The number of executions that have begun on these stacks.
     pub(crate) executions: u64,
 }
 
 impl Pool {
-    /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
-    /// guard page comes on top. [`prepare`] must have been called.
+    /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to full pages; the
+    /// guard page is added to that. [`prepare`] must have been called.
     pub(crate) fn new(stack_bytes: usize, ends: &'static ThreadEnds) -> Pool {
         let stack_bytes = stack_bytes.next_multiple_of(PAGE);
         let mut pool = Pool {
@@ -102,14 +104,15 @@ impl Pool {
         pool
     }
 
-    /// It has got idle stacks.
+    /// Notes that the pool has received idle stacks.
     #[inline]
     fn got(&mut self) {
-        // Up to now they may have been another exploration's, which outsiders may have used.
+        // Up to now the stacks may have belonged to another exploration, and threads outside of the
+        // model may have used them.
         self.got_after = outside_use::noted();
     }
 
-    /// An idle stack, or a new one. `None` if the system has no memory for that.
+    /// An idle stack, or a new one. `None` if the system has no memory for a new stack.
     #[inline]
     pub(crate) fn stack(&mut self) -> Option<Coroutine> {
         match self.idle.stacks.pop() {
@@ -118,7 +121,7 @@ impl Pool {
         }
     }
 
-    /// [`Pool::stack`] of so many bytes at least.
+    /// [`Pool::stack`] with at least this size.
     #[cold]
     pub(crate) fn stack_of(&mut self, bytes: usize) -> Option<Coroutine> {
         let bytes = self.bytes_for(bytes);
@@ -132,15 +135,15 @@ impl Pool {
         }
     }
 
-    /// How large the stack is that somebody gets who needs so many bytes. There is no larger one
-    /// than [`largest_stack`].
+    /// The size of the stack for a thread that needs this number of bytes. No stack is larger than
+    /// [`largest_stack`].
     pub(crate) fn bytes_for(&self, bytes: usize) -> usize {
         let bytes = bytes.min(largest_stack()).next_multiple_of(PAGE);
         bytes.max(self.stack_bytes)
     }
 
-    /// A stack that was not idle here. Where there are more that are kept, some more become idle,
-    /// because they have a lock.
+    /// A stack that was not idle in this pool. If the process keeps more stacks, some more become
+    /// idle here, because access to them takes a lock.
     #[cold]
     fn another(&mut self, bytes: usize) -> Option<Coroutine> {
         let few = match bytes == self.stack_bytes {
@@ -157,7 +160,7 @@ impl Pool {
         self.idle.stacks.pop()
     }
 
-    /// How many uses by outsiders there had been when it got the newest of its stacks.
+    /// The number of uses from outside before the pool received its newest stack.
     pub(crate) fn got_after(&self) -> u64 {
         self.got_after
     }
@@ -171,12 +174,12 @@ impl Pool {
     }
 
     #[cfg(test)]
-    /// How many stacks of the usual size have nothing on them.
+    /// The number of stacks of the usual size that have no body.
     pub(crate) fn idle(&self) -> usize {
         self.idle.stacks.len()
     }
 
-    /// Keeps a stack for the next body, of which the last one has returned.
+    /// Keeps a stack for the next body. Its last body has returned.
     #[inline(always)]
     pub(crate) fn put_back(&mut self, idle: Coroutine) {
         match mostly!(idle.bytes() == self.stack_bytes) {
@@ -196,7 +199,7 @@ impl Pool {
         }
     }
 
-    /// [`Pool::recycle`] where a body has not begun.
+    /// [`Pool::recycle`] for a body that has not begun.
     #[cold]
     fn recycle_unbegun(&mut self, coroutine: Coroutine) {
         coroutine.0.state.set(State::Idle);
@@ -206,16 +209,15 @@ impl Pool {
     }
 }
 
-/// A body on a stack. It is handed on with each start and each end, so it is no more than a
-/// pointer.
+/// A body on a stack. Each start and each end of a thread moves it, so it is only a pointer.
 ///
-/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise: what
-/// is on the stack may be known to anybody, such as a list in a static, or an OS thread of a scope
-/// of std's. Only its guard page is [opened](overflow::open_guard).
+/// Dropping a coroutine gives its memory back if no frame of a body is on the stack, and leaks it
+/// otherwise: other code may have pointers to the stack, for example a list in a static, or an OS
+/// thread of a scope of std's. Only its guard page is [opened](overflow::open_guard).
 pub(crate) struct Coroutine(Rc<Control>);
 
 impl Coroutine {
-    /// One with a stack of so many bytes. `None` if the system has no memory for that.
+    /// A coroutine with a stack of this size. `None` if the system has no memory for the stack.
     fn new(stack_bytes: usize, ends: &'static ThreadEnds) -> Option<Coroutine> {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
@@ -262,7 +264,7 @@ impl Coroutine {
         Some(Coroutine(control))
     }
 
-    /// Puts `body` on it, on which there is nothing. It does not run yet.
+    /// Puts `body` on the stack, which has none. The body does not run yet.
     #[inline]
     pub(crate) fn put(&self, body: ThreadMain) {
         self.0.body.set(Some(body));
@@ -277,9 +279,8 @@ impl Coroutine {
         self.came_back()
     }
 
-    /// [`Coroutine::resume`], of which [`Coroutine::came_back`] says the rest. Whoever has
-    /// something to do in between does not need what came of it to be put together for that and
-    /// taken apart again.
+    /// [`Coroutine::resume`] without its result, which [`Coroutine::came_back`] returns. A caller
+    /// with work in between does not pay for composing the result and taking it apart again.
     #[inline(always)]
     pub(crate) fn run_on(&mut self) {
         let control = &*self.0;
@@ -288,13 +289,13 @@ impl Coroutine {
             "dpor bug: resumed a coroutine that has nothing to run"
         );
         control.state.set(State::Running);
-        // A body may itself run coroutines, so what was current becomes current again.
+        // A body may itself run coroutines, so the outer coroutine becomes current again.
         let outer = CURRENT.replace(control);
         control.go_over();
         CURRENT.set(outer);
     }
 
-    /// Why the body runs no more.
+    /// The reason why the body does not run any more.
     #[inline(always)]
     pub(crate) fn came_back(&mut self) -> Resumed {
         let control = &*self.0;
@@ -304,8 +305,8 @@ impl Coroutine {
                 None => Ok(()),
                 Some(payload) => Err(payload),
             }),
-            // Only a signal handler comes back here: ours says why, and that of an overflow does
-            // not.
+            // Only a signal handler leaves the stack in this state. Our handler sets the reason,
+            // and the handler of an overflow does not.
             State::Running | State::Ready => match control.fault.take() {
                 Some(fault) => Resumed::Faulted(fault),
                 None if control.aborted.take() => Resumed::Aborted,
@@ -320,20 +321,19 @@ impl Coroutine {
         (self.0.bottom.get(), self.0.top.get())
     }
 
-    /// The part of the stack in which there is [`ROOM`] below.
+    /// The part of the stack that has [`ROOM`] below it.
     #[inline]
     pub(crate) fn roomy(&self) -> Stretch {
         self.0.roomy.get()
     }
 
-    /// How many bytes the stack was made with. It may have more, where pages are large.
+    /// The requested size of the stack in bytes. The stack may be larger, where pages are large.
     #[inline]
     fn bytes(&self) -> usize {
         self.0.bytes
     }
 
-    /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever
-    /// dropped.
+    /// Abandons a suspended stack: its memory is leaked, and nothing on it is ever dropped.
     pub(crate) fn abandon(self) {
         // Dropping does the right thing in each state; the name is for the reader of the caller.
         drop(self);
@@ -346,7 +346,7 @@ impl Drop for Coroutine {
             State::Ready | State::Idle => {}
             State::Running | State::Suspended => return overflow::open_guard(self.0.bottom.get()),
         }
-        // The loop returns when it finds no body. A body that was never begun is dropped last of
+        // The loop returns when it finds no body. A body that has never begun is dropped last of
         // all, so that a panic of its destructor does not leave a stack half ended.
         let _not_begun = self.0.body.take();
         self.0.go_over();
@@ -354,42 +354,44 @@ impl Drop for Coroutine {
             return;
         };
         let (size, used) = generator.stack_usage();
-        // `generator` panics if a generator is dropped whose last words were written to.
+        // `generator` panics if it drops a generator and the lowest words of the stack were written
+        // to.
         if generator.is_done() && used < size {
             drop(ManuallyDrop::into_inner(generator));
         }
     }
 }
 
-/// Goes back to whoever resumed the coroutine whose stack this is called on; returns when it is
-/// resumed again. Panics if no coroutine runs on this OS thread.
+/// Switches back to the caller of `resume` for the coroutine that runs here, on its stack; returns
+/// when the coroutine is resumed again. Panics if no coroutine runs on this OS thread.
 #[inline]
 pub(crate) fn suspend() {
     let current = CURRENT.get();
     assert!(!current.is_null(), "dpor bug: nothing to suspend");
     // SAFETY: `resume` put the pointer there, borrows the coroutine that owns the control block,
-    // and takes the pointer away before it returns; we run inside of that `resume`.
+    // and takes the pointer away before it returns; this code runs inside of that `resume`.
     let control = unsafe { &*current };
     control.switch_back(State::Suspended);
 }
 
-/// Has this OS thread count one panic less: that of a stack which was given up in the middle of its
-/// unwinding, and which nobody will ever catch.
+/// Makes this OS thread count one panic less: the panic of a stack that was abandoned in the middle
+/// of its unwinding, which no code will ever catch.
 ///
-/// An OS thread counts a panic when it begins and when it is caught. So one is begun on an OS
-/// thread that ends, on a stack that is suspended while it unwinds, and caught on this one. False
-/// if there is no OS thread or no stack to be had.
+/// An OS thread counts a panic up when it begins and down when it is caught. So this function
+/// begins a panic on an OS thread that ends, on a stack that is suspended while it unwinds, and
+/// catches the panic on this OS thread. Returns false if the system provides no OS thread or no
+/// stack.
 #[cold]
 pub(crate) fn forget_panic() -> bool {
-    /// No runtime is told of what runs there.
+    /// No runtime is notified of the ends of these threads.
     static NO_ENDS: ThreadEnds = ThreadEnds {
         returns: || {},
         unwinds: || {},
     };
-    /// A stack that only its owner knows.
+    /// A stack that only its owner has a pointer to.
     struct Alone(Coroutine);
-    // SAFETY: everything that knows of the control block moves with it, and the other OS thread has
-    // ended when this one goes on.
+    // SAFETY: all pointers to the control block move with it, and the other OS thread has ended
+    // when this one continues.
     unsafe impl Send for Alone {}
     fn unwind() {
         struct Suspend;
@@ -422,23 +424,23 @@ pub(crate) fn forget_panic() -> bool {
     true
 }
 
-/// Enough for a stack that only unwinds.
+/// A size that suffices for a stack that only unwinds.
 const SMALL: usize = 64 << 10;
 
-/// Whether this OS thread is on the stack of a generator, be it a coroutine of ours or not.
+/// Whether this OS thread is on the stack of a generator, of this crate or of another user.
 #[cfg(unix)]
 pub(crate) fn is_on_generator() -> bool {
     generator::is_generator()
 }
 
-/// Leaves the coroutine that runs on this OS thread for good, where it is, in the handler of this
-/// signal. Returns if there is none.
+/// Leaves the coroutine that runs on this OS thread for good, at its current point, in the handler
+/// of this signal. Returns if there is none.
 ///
 /// # Safety
 ///
 /// Only in a handler on the alternative signal stack, or of a signal that code on this stack has
-/// raised itself, and only where nothing is in the middle of something that it has to finish,
-/// because it never does.
+/// raised itself, and only where no code on the stack is in the middle of work that it has to
+/// finish, because it never does.
 #[cfg(unix)]
 pub(crate) unsafe fn leave(signal: libc::c_int, fault: Option<Fault>) {
     let current = CURRENT.get();
@@ -449,7 +451,7 @@ pub(crate) unsafe fn leave(signal: libc::c_int, fault: Option<Fault>) {
     let control = unsafe { &*current };
     control.fault.set(fault);
     control.aborted.set(signal == libc::SIGABRT);
-    // The system takes it that the handler goes on until it returns, and holds the signal back.
+    // The system assumes that the handler runs until it returns, and blocks the signal.
     // SAFETY: all zeroes are a value of this type, and the pointers are to variables of it.
     unsafe {
         let mut signals = std::mem::MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
@@ -458,20 +460,20 @@ pub(crate) unsafe fn leave(signal: libc::c_int, fault: Option<Fault>) {
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, ptr::null_mut());
     }
     control.switch_back(State::Running);
-    // Nobody resumes what has not suspended.
+    // No code resumes a coroutine that has not suspended.
     std::process::abort();
 }
 
 /// Makes `generator` install its panic hook and its signal handler now, once per process. A panic
-/// hook that is set afterwards comes before `generator`'s, which only keeps quiet about the panics
-/// that `generator` itself makes. `install` has to call its argument, and may install handlers
-/// before and behind it.
+/// hook that is set afterwards comes before `generator`'s, which only suppresses the messages of
+/// the panics that `generator` itself raises. `install` has to call its argument, and may install
+/// handlers before and after the call.
 pub(crate) fn prepare(install: fn(&dyn Fn())) {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
         install(&|| {
-            // On a thread of its own, because the panic hook cannot be changed by a thread that is
-            // panicking, and a model may be run by a destructor.
+            // The hook is set on a thread of its own, because a thread that is panicking cannot
+            // change the panic hook, and a destructor may run a model.
             let installed = thread::spawn(|| {
                 Gn::<()>::new_scoped_local(|_: Scope<(), ()>| ()).resume();
             });
@@ -482,26 +484,26 @@ pub(crate) fn prepare(install: fn(&dyn Fn())) {
     });
 }
 
-/// Makes `generator` allocate now what it has once for each OS thread, which is not the program's:
-/// in the middle of the first execution it would have a place among the program's blocks, and in no
-/// other one.
+/// Makes `generator` allocate now the block that it needs once for each OS thread. This block is
+/// not the program's: an allocation in the middle of the first execution would take a place among
+/// the program's blocks, and in no other execution.
 pub(crate) fn prepare_thread() {
     generator::is_generator();
 }
 
 /// The smallest page size of any supported system. Stacks begin and end at multiples of the real
-/// one, which is a multiple of this.
+/// page size, which is a multiple of this.
 const PAGE: usize = 4096;
 
 thread_local! {
     /// The coroutine that runs on this OS thread. Set only during its `resume`.
     static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
-    /// Whether the system is asked for the memory of a stack.
+    /// Whether this OS thread requests the memory of a stack from the system at the moment.
     static ASKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this OS thread makes a stack. The crate panics if the system has no memory for it, which
-/// is told otherwise.
+/// Whether this OS thread makes a stack. The crate panics if the system has no memory for the
+/// stack, which is reported in another way.
 pub(crate) fn asks_for_a_stack() -> bool {
     ASKS.get()
 }
@@ -518,37 +520,37 @@ enum State {
     Running,
 }
 
-/// What the two sides of a switch share: the owner of the stack and the code on it.
+/// The state that the two sides of a switch share: the owner of the stack and the code on it.
 struct Control {
     state: Cell<State>,
     body: Cell<Option<ThreadMain>>,
-    /// What is called instead of a body.
+    /// A function that is called instead of a body.
     instead: Cell<Option<fn()>>,
     /// The payload if the last body panicked.
     panic: Cell<Option<Payload>>,
-    /// What memory the body has used that is not there.
+    /// The invalid memory access of the body.
     fault: Cell<Option<Fault>>,
     /// Whether the body has aborted.
     aborted: Cell<bool>,
     /// The generator's end of the switch, in a frame at the top of the stack.
     scope: Cell<*mut Scope<'static, 'static, (), ()>>,
-    /// The owner's end of it. Dropped only when its code has returned.
+    /// The owner's end of the switch. Dropped only when its code has returned.
     generator: Cell<Option<ManuallyDrop<LocalGenerator<'static, (), ()>>>>,
-    /// How many bytes were asked for.
+    /// The requested size in bytes.
     bytes: usize,
-    /// The lowest address of the stack, and the one behind its highest byte.
+    /// The lowest address of the stack, and the address behind its highest byte.
     bottom: Cell<usize>,
     top: Cell<usize>,
-    /// What there is between them above [`ROOM`].
+    /// The part of the stack above the lowest [`ROOM`] bytes.
     roomy: Cell<Stretch>,
     ends: &'static ThreadEnds,
 }
 
-/// What is called behind the code of each thread, on its stack.
+/// The functions that are called behind the code of each thread, on its stack.
 pub(crate) struct ThreadEnds {
-    /// The code has returned.
+    /// Called if the code has returned.
     pub(crate) returns: fn(),
-    /// The code unwinds.
+    /// Called if the code unwinds.
     pub(crate) unwinds: fn(),
 }
 
@@ -573,14 +575,14 @@ impl Control {
         }
     }
 
-    /// Runs the code of a thread, and what its runtime does behind it.
+    /// Runs the code of a thread, and the work of its runtime behind it.
     ///
-    /// It is inlined into the code that each stack runs, so that the code of a thread returns there
-    /// and nowhere else: a processor predicts where a function returns to from the calls it has
-    /// seen, which after a switch are those of another stack. But an idle stack goes to another OS
-    /// thread, and the compiler may look up once in a function where the thread-locals of its OS
-    /// thread are. So nothing that is inlined here may have to do with any, and what does is a
-    /// call.
+    /// This function is inlined into the code that each stack runs, so that the code of a thread
+    /// returns there and nowhere else. A processor predicts return addresses from the calls it has
+    /// seen, and after a switch these are the calls of another stack. But an idle stack moves to
+    /// another OS thread, and the compiler may look up only once per function where the
+    /// thread-locals of its OS thread are. So no inlined code may access a thread-local; every
+    /// access is in a called function.
     #[inline(always)]
     fn run(&self, body: ThreadMain) {
         /// The body unwinds if this is dropped.
@@ -597,7 +599,7 @@ impl Control {
         (self.ends.returns)();
     }
 
-    /// Goes over to the code on the stack, until that switches back. Must not be called on this
+    /// Switches to the code on the stack, until that switches back. Must not be called on this
     /// stack.
     #[inline]
     fn go_over(&self) {
@@ -608,12 +610,13 @@ impl Control {
         self.generator.set(Some(generator));
     }
 
-    /// Must be called on the stack that this block belongs to.
+    /// Must be called on the stack of this control block.
     #[inline]
     fn switch_back(&self, state: State) {
         self.state.set(state);
         // SAFETY: the closure of the generator set the pointer to a variable of its own before it
-        // called `serve`, in whose frames we are; nobody else refers to that variable.
+        // called `serve`, which has frames on this stack now; no other reference to that variable
+        // exists.
         unsafe { (*self.scope.get()).yield_with(()) }
     }
 }

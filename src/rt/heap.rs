@@ -1,37 +1,35 @@
 //! Which heap block does an address belong to, and what is its name?
 //!
 //! A [`Heap`] knows the live blocks that the threads of a model have allocated in this execution.
-//! It hears of them from the tracking allocator (`dpor::alloc::Tracking`), by the functions in
-//! [`attached`].
+//! The tracking allocator (`dpor::alloc::Tracking`) reports them by the functions in [`attached`].
 //!
-//! The name of a block is what is the same in each execution with the same history, whatever
-//! address the system hands out: the thread that allocated it, how many events that thread had
-//! performed by then, size and alignment, and how many such blocks came before it since that event.
-//! The number of events keeps the effect of an allocation that happens only once in a process (a
-//! buffer made on first use) local: it can change the names of blocks of its own layout up to the
-//! thread's next event, and no others.
+//! The name of a block is the same in each execution with the same history, whatever address the
+//! system returns. It consists of the thread that allocated the block, the number of events of that
+//! thread before the allocation, size and alignment, and the number of such blocks since that
+//! event. The number of events keeps the effect of an allocation that happens only once in a
+//! process (a buffer made on first use) local: the allocation can change the names of blocks of its
+//! own layout up to the thread's next event, and no others.
 //!
-//! What is recorded:
+//! The heap records:
 //!
-//! - *Allocations* count only while [`Heap::record`] is on, which is while user code runs. What the
-//!   runtime allocates to do its work is not part of the model. A box that is made for the user's
-//!   values should be allocated while it is on if the user can get at them there, or the objects in
-//!   it have no name but an address.
-//! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees
-//!   of unknown blocks (older than the model, or than this execution) count while recording is on.
-//! - A block that is freed is still known, as *gone*, and its memory is not given back before the
-//!   execution ends ([`kept`]), or handed out to the next one ([`stock`]): a use of it, and a
-//!   second free, are found. Frees of what is no block are kept from the allocator, and reported by
-//!   [`Heap::take_fault`].
-//! - A reallocation ends one block and begins another, even when it stays in place: whether it
-//!   stays is the system's choice and must not show in a name.
+//! - *Allocations* only while [`Heap::record`] is on, that is while user code runs. Allocations of
+//!   the runtime are not part of the model. A box for the user's values has to be allocated while
+//!   recording is on if the user can reach the values there. Otherwise the objects in it have an
+//!   address, but no name.
+//! - *Frees* of known blocks always, since the runtime may drop a value for the user. Frees of
+//!   unknown blocks (older than the model, or than this execution) only while recording is on.
+//! - A freed block stays known, as *gone*. Its memory is returned to the allocator only when the
+//!   execution ends ([`kept`]), or is reused by the next execution ([`stock`]). So the heap detects
+//!   a use of the block, and a second free. A free of an address that is no block does not reach
+//!   the allocator; [`Heap::take_fault`] reports it.
+//! - A reallocation as the end of one block and the begin of another, even if the block stays in
+//!   place: the system decides whether it stays, and a name must not depend on that.
 //!
-//! The heap may only be touched by its own OS thread. A block of the model that another OS thread
-//! frees stays listed; when its memory is handed out again, the newer block is what [`Heap::find`]
-//! finds.
+//! Only its own OS thread may touch the heap. A block of the model that another OS thread frees
+//! stays listed. When the allocator returns its memory again, [`Heap::find`] finds the newer block.
 //!
 //! The heap allocates too, for its own tables. It moves its [`State`] out of its cell while it
-//! works, so the hooks that it causes find nothing to work on and leave. The same holds if a stack
+//! works, so the hooks of these allocations find no state and return. The same holds if a stack
 //! overflows within a hook and the work is never finished: that state is leaked, and the next
 //! [`Heap::reset`] makes a new one.
 
@@ -77,52 +75,52 @@ pub(crate) use crate::rt::heap::watched::{COUNTS, Watched};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Free {
     Now,
-    /// Nobody has kept it yet.
+    /// At the end of the execution. The block has not been kept yet.
     AtTheEnd,
     /// Later, or to the next execution, or not at all.
     NotNow,
 }
 
-/// A free that must not be.
+/// An invalid free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// Of a block that is gone.
+    /// A free of a block that is gone.
     Again(Block),
-    /// Of a block with this other layout.
+    /// A free of a block with this other layout.
     Layout(Block, Layout),
-    /// Of an address inside a block.
+    /// A free of an address inside a block.
     Inside(Block, usize),
 }
 
 /// Which blocks are a leak if they are still allocated when an execution has ended?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MustFree {
-    /// Those of which somebody has said so, by [`Heap::owe`].
+    /// Blocks that were declared with [`Heap::owe`].
     Owed,
-    /// Those as well that somebody has asked for.
+    /// Also blocks that [`Heap::find`] has returned.
     Found,
 }
 
-/// The heap blocks of one exploration. One per OS thread can be attached at a time.
+/// The heap blocks of one exploration. One heap at a time can be attached to an OS thread.
 pub(crate) struct Heap {
     recording: Cell<bool>,
-    /// Who allocates, and how many events it has performed.
+    /// The thread that allocates, and the number of its events.
     thread: Cell<(u32, u32)>,
-    /// Whether `State::freed` or `State::fault` may have something in it.
+    /// Whether `State::freed` or `State::fault` may be non-empty.
     some_freed: Cell<bool>,
-    /// Whether frees of blocks are told that nobody has asked for, as long as there are others than
-    /// the thread that runs.
+    /// Whether frees of blocks that were not found are reported, as long as other threads exist
+    /// than the running one.
     tells_all: Cell<bool>,
     others: Cell<bool>,
     /// Whether a block is watched.
     watching: Cell<bool>,
     /// Whether the execution that runs here has failed.
     failed: Cell<fn() -> bool>,
-    /// Which blocks get pages of their own, which are locked when they are freed.
+    /// The blocks that get pages of their own, which are locked when the blocks are freed.
     guarding: Cell<Option<Guarded>>,
-    /// Whether a block of this execution had to be freed whatever the settings say.
+    /// Whether a block of this execution had to be freed whatever the settings are.
     owing: Cell<bool>,
-    /// Empty while a function of this module works on it.
+    /// Empty while a function of this module works on the state.
     state: Cell<Option<Box<State>>>,
 }
 
@@ -134,14 +132,14 @@ struct State {
     fault: Option<Fault>,
     watched: Watched,
     counters: Counters,
-    /// How many uses from outside there had been when the execution began.
+    /// The number of uses from outside before the execution began.
     outsiders: u64,
-    /// The start of each block that was got from the system after more of them, and how many there
-    /// were by then.
+    /// The start of each block that was allocated after further uses from outside, and the number
+    /// of these uses before it.
     later: Vec<(usize, u64)>,
-    /// The memory that was freed since the object table last asked.
+    /// The memory that was freed since the last query of the object table.
     freed: Vec<(usize, usize)>,
-    /// What blocks have that are guarded.
+    /// The pages of the guarded blocks.
     pages: Pages,
 }
 
@@ -162,21 +160,20 @@ impl Heap {
         }
     }
 
-    /// Switches the recording of allocations on or off, and says whether it was on. Costs a store.
+    /// Switches the recording of allocations on or off, and returns whether it was on. Costs a
+    /// store.
     #[inline]
     pub(crate) fn record(&self, on: bool) -> bool {
         self.recording.replace(on)
     }
 
-    /// Says who allocates from now on, and how many events that thread has performed. Costs a
-    /// store.
+    /// Sets the thread that allocates from now on, and the number of its events. Costs a store.
     #[inline]
     pub(crate) fn set_thread(&self, thread: u32, events: u32) {
         self.thread.set((thread, events));
     }
 
-    /// Says how many events this thread, which is the one that allocates, has performed now. Costs
-    /// a store.
+    /// Updates the number of events of this thread, which is the allocating one. Costs a store.
     #[inline(always)]
     pub(crate) fn set_events(&self, thread: u32, events: u32) {
         let (by, _) = self.thread.get();
@@ -184,9 +181,9 @@ impl Heap {
         self.thread.set((by, events));
     }
 
-    /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of
-    /// the tables, and switches recording off. Blocks that are still allocated are unknown from now
-    /// on.
+    /// Begins a new execution: forgets all blocks, returns the freed memory to the allocator, keeps
+    /// the memory of the tables, and switches recording off. Blocks that are still allocated are
+    /// unknown from now on.
     pub(crate) fn reset(&self) {
         self.give_back();
         self.recording.set(false);
@@ -207,7 +204,7 @@ impl Heap {
         mem::forget(self.state.replace(Some(state)));
     }
 
-    /// Gives back what was freed and cannot be handed out again.
+    /// Returns to the allocator the freed memory that cannot be reused.
     fn give_back(&self) {
         self.with(|state| {
             let blocks = &state.blocks;
@@ -221,12 +218,12 @@ impl Heap {
         }
     }
 
-    /// The first free of this execution that must not be.
+    /// The first invalid free of this execution.
     pub(crate) fn take_fault(&self) -> Option<Fault> {
         self.with(|state| state.fault.take()).flatten()
     }
 
-    /// The block that contained `address` and was freed, if no other one contains it now.
+    /// The block that contained `address` and was freed, if no other block contains it now.
     pub(crate) fn find_gone(&self, address: usize) -> Option<Block> {
         self.with(|state| match state.blocks.contain(address) {
             false => state.blocks.find_gone(address),
@@ -235,13 +232,13 @@ impl Heap {
         .flatten()
     }
 
-    /// How many uses from outside there had been when the execution began.
+    /// The number of uses from outside before the execution began.
     pub(crate) fn outsiders_at_start(&self) -> u64 {
         self.with(|state| state.outsiders).unwrap_or(u64::MAX)
     }
 
     /// Whether the address was in a block of this execution at the use from outside with this
-    /// number, and somebody has asked for the block.
+    /// number, and [`Heap::find`] has returned the block.
     pub(crate) fn had(&self, address: usize, number: u64) -> bool {
         let had = self.with(|state| {
             let block = state.blocks.peek(address)?;
@@ -262,12 +259,12 @@ impl Heap {
         self.with(|state| state.blocks.live() == 0) == Some(true)
     }
 
-    /// Whether no block can be a leak, without looking at any.
+    /// Whether no block can be a leak, without a look at the blocks.
     pub(crate) fn owes_nothing(&self, must_free: MustFree) -> bool {
         must_free == MustFree::Owed && !self.owing.get()
     }
 
-    /// The live blocks that must not stay, in the order of their names.
+    /// The live blocks that are a leak, in the order of their names.
     pub(crate) fn left(&self, must_free: MustFree) -> Vec<Block> {
         let counts = |block: &Block| {
             let found = must_free == MustFree::Found && block.found;
@@ -280,18 +277,18 @@ impl Heap {
     }
 
     /// The live block that contains `address`, the newest if there are several. From now on the
-    /// heap will report when it is freed.
+    /// heap reports its free.
     pub(crate) fn find(&self, address: usize) -> Option<Block> {
         self.with(|state| state.blocks.find(address)).flatten()
     }
 
-    /// The start and the size of the block that [`Heap::find`] would find.
+    /// The start and the size of the block that [`Heap::find`] would return.
     pub(crate) fn around(&self, address: usize) -> Option<(usize, usize)> {
         self.with(|state| state.blocks.around(address)).flatten()
     }
 
-    /// Whether [`Heap::find`] certainly finds a block with this start and size for the address, and
-    /// it is the one that `is_it` is asked about. If so, it counts as found.
+    /// Whether [`Heap::find`] certainly returns a block with this start and size for the address,
+    /// and `is_it` accepts this block. If so, the block counts as found.
     #[inline]
     pub(crate) fn is_still(
         &self,
@@ -302,7 +299,7 @@ impl Heap {
         self.with(|state| state.blocks.is_still(address, block, is_it)) == Some(true)
     }
 
-    /// How many blocks are live.
+    /// The number of live blocks.
     #[cfg(test)]
     pub(crate) fn live_count(&self) -> usize {
         self.with(|state| state.blocks.live()).unwrap_or(0)
@@ -318,8 +315,8 @@ impl Heap {
         live
     }
 
-    /// Adds the start and the size of each live block to the list. False if there are more blocks
-    /// or bytes, or none is known.
+    /// Adds the start and the size of each live block to the list. Returns false if there are more
+    /// than `most` blocks or `bytes` bytes, or a caller further up this stack works on the state.
     pub(crate) fn list_within(
         &self,
         list: &mut Vec<(usize, usize)>,
@@ -333,51 +330,53 @@ impl Heap {
         all == Some(true)
     }
 
-    /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to tell. Costs a
+    /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to report. Costs a
     /// load.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.some_freed.get()
     }
 
-    /// The block that holds this address must be freed, whatever the settings say.
+    /// Declares that the block that contains this address must be freed, whatever the settings are.
     pub(crate) fn owe(&self, address: usize) {
         self.owing.set(true);
         self.with(|state| state.blocks.mark(address, |block| block.owed = true));
     }
 
-    /// The block that holds this address may stay allocated.
+    /// Declares that the block that contains this address may stay allocated.
     pub(crate) fn forgive(&self, address: usize) {
         self.with(|state| state.blocks.mark(address, |block| block.forgiven = true));
     }
 
-    /// References to the block that holds this address are counted out of sight.
+    /// Declares that the model does not see the reference counts of the block that contains this
+    /// address.
     pub(crate) fn note_counted(&self, address: usize) {
         self.with(|state| state.blocks.mark(address, |block| block.counted = true));
     }
 
-    /// In this execution frees of blocks that nobody has asked for are told, too, or not: those of
-    /// which another thread may know, because the thread that has made the block has made an event
-    /// since then, or another one frees it.
+    /// Switches for this execution whether the heap also reports frees of blocks that were not
+    /// found. These are blocks that another thread may know, because the allocating thread has made
+    /// an event since the allocation, or another thread frees the block.
     pub(crate) fn tell_all(&self, all: bool) {
         self.tells_all.set(all);
         self.others.set(false);
     }
 
-    /// There are other threads now, or only the one that runs is left. Costs a store.
+    /// Sets whether threads other than the running one exist. Costs a store.
     #[inline]
     pub(crate) fn note_others(&self, others: bool) {
         self.others.set(others);
     }
 
-    /// Whether it was freed without anybody having asked for it.
+    /// Whether the block was freed without having been found.
     pub(crate) fn is_unasked(&self, start: usize) -> bool {
         self.tells_all.get() && self.find_gone(start).is_some_and(|block| !block.found)
     }
 
-    /// Hands over the start and the size in bytes of each block that was freed since the last call
-    /// and may hold objects: blocks that [`Heap::find`] has found, and unknown ones; others only if
-    /// [all are told](Heap::tell_all). Costs a load if there are none.
+    /// Passes to `each` the start and the size in bytes of each block that was freed since the last
+    /// call and may hold objects: blocks that [`Heap::find`] has returned, and unknown ones. Other
+    /// blocks are passed only if [all are reported](Heap::tell_all). Costs a load if there are
+    /// none.
     #[inline]
     pub(crate) fn drain_freed(&self, each: impl FnMut(usize, usize)) {
         if self.some_freed.get() {
@@ -386,7 +385,7 @@ impl Heap {
     }
 
     fn drain_some_freed(&self, mut each: impl FnMut(usize, usize)) {
-        // Where a block is watched there is something to be looked at before each operation.
+        // A watched block has to be examined before each operation.
         self.some_freed.set(self.watching.get());
         if self.watching.get() {
             self.look_inside();
@@ -394,7 +393,7 @@ impl Heap {
         let mut freed = self
             .with(|state| mem::take(&mut state.freed))
             .unwrap_or_default();
-        // The heap is whole while `each` runs, so `each` can free memory and ask for blocks.
+        // The heap is complete while `each` runs, so `each` can free memory and look up blocks.
         for (start, size) in freed.drain(..) {
             each(start, size);
         }
@@ -405,7 +404,7 @@ impl Heap {
         });
     }
 
-    /// Works on the state, unless somebody further up this stack does. Must not panic: it runs
+    /// Works on the state, unless a caller further up this stack does. Must not panic: it runs
     /// inside of the global allocator.
     #[inline]
     fn with<R>(&self, work: impl FnOnce(&mut State) -> R) -> Option<R> {
@@ -414,12 +413,12 @@ impl Heap {
             return None;
         };
         let result = work(&mut state);
-        // Nothing to drop: the cell has been empty since `take`.
+        // Dropping the old content would do nothing: the cell has been empty since `take`.
         mem::forget(self.state.replace(Some(state)));
         Some(result)
     }
 
-    /// A block that the execution before has freed, if user code asks for such a one.
+    /// A block that the previous execution has freed, if user code requests a block of this layout.
     #[inline]
     fn hand_out(&self, layout: Layout, allocator: *const ()) -> Option<*mut u8> {
         if rarely!(!self.recording.get()) {
@@ -457,7 +456,7 @@ impl Heap {
         }
     }
 
-    /// Says what is to be done with a block that is being freed.
+    /// Decides when a block that is being freed is given back.
     #[inline]
     fn note_freed(&self, start: usize, layout: Layout) -> Free {
         let by = self.thread.get();
@@ -490,13 +489,14 @@ impl Heap {
         }
     }
 
-    /// [`Heap::note_freed`] for what is no live block with this layout.
+    /// [`Heap::note_freed`] for an address that is no live block with this layout.
     #[inline(never)]
     fn note_odd_free(&self, start: usize, layout: Layout, by: (u32, u32)) -> Free {
         let freed = self.with(|state| {
             if let Some(block) = state.blocks.bury(start, layout.size(), by) {
                 if !self.recording.get() {
-                    // Another OS thread has freed it, and the runtime has got its memory.
+                    // Another OS thread has freed the block, and the runtime has received its
+                    // memory.
                     state.blocks.remove(start, layout.size());
                     return (Free::Now, None);
                 }
@@ -509,7 +509,7 @@ impl Heap {
             }
             let fault = match self.recording.get() {
                 true => state.misplaced(start, layout),
-                // What the runtime itself frees is sound, if it is not the user's.
+                // A free by the runtime itself is valid, unless the block is the user's.
                 false => match state.blocks.get(start, layout.size()) {
                     Some(block) => Some(Fault::Again(block)),
                     None => return (Free::Now, None),
@@ -551,7 +551,8 @@ impl Heap {
 }
 
 impl Empty for Heap {
-    /// Like a new one, but for the memory of its tables and what is in stock, if that is not much.
+    /// Resets the heap to a new one, but keeps the memory of its tables and its stock, if these are
+    /// small.
     fn empty(&mut self) {
         self.give_back();
         self.recording.set(false);
@@ -579,8 +580,7 @@ impl Drop for Heap {
 }
 
 impl State {
-    /// Forgets all that is left of an exploration but the memory of the tables, and what is in
-    /// stock.
+    /// Forgets an exploration except for the memory of the tables, and the stock.
     fn empty(&mut self) {
         let State {
             blocks,
@@ -601,7 +601,7 @@ impl State {
         freed.clear();
     }
 
-    /// Hands out a block that is in stock to a thread that has performed so many events.
+    /// Gives a block of the stock to a thread with this number of events.
     #[inline]
     fn hand_out(
         &mut self,
@@ -623,7 +623,7 @@ impl State {
         Some(taken.start)
     }
 
-    /// What is known of a block that such a thread has allocated.
+    /// The record of a block that such a thread has allocated.
     fn named(&mut self, start: usize, layout: Layout, by: (u32, u32), shelf: u32) -> Block {
         let nth = self.counters.next(by, layout);
         Block {
@@ -632,7 +632,7 @@ impl State {
         }
     }
 
-    /// A block that may hold objects is gone.
+    /// Notes that a block that may hold objects is gone.
     #[inline(never)]
     fn note_gone(&mut self, start: usize, size: usize) {
         self.freed.put((start, size));
@@ -645,7 +645,7 @@ impl State {
         Some(kept)
     }
 
-    /// What is wrong with a free of a block that is not on the list.
+    /// The fault of a free of a block that is not listed.
     fn misplaced(&mut self, start: usize, layout: Layout) -> Option<Fault> {
         if let Some(block) = self.blocks.find(start) {
             return Some(match start - block.start {
@@ -658,6 +658,6 @@ impl State {
     }
 }
 
-// The addresses that they speak of have 64 bits.
+// The addresses in these tests have 64 bits.
 #[cfg(all(test, target_pointer_width = "64"))]
 mod tests;

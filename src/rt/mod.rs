@@ -1,10 +1,10 @@
-//! What may a shim ask of the runtime?
+//! Which services does the runtime offer to a shim?
 //!
-//! Shims (`sync`, `thread`, `hint`, ...) see this page, with [`doors`] for what is not about
+//! Shims (`sync`, `thread`, `hint`, ...) use this module, and [`doors`] for services that are no
 //! operations, and nothing below it.
 //!
-//! What most operations go through is inlined into the program, unless this crate has debug
-//! assertions. Then the program is most likely not optimised, and what is inlined into it is not
+//! The code of most operations is inlined into the program, unless this crate has debug assertions.
+//! With debug assertions the program is most likely not optimised, and then the inlined code is not
 //! either, even if this crate is.
 
 pub(crate) mod coroutine;
@@ -53,26 +53,26 @@ use object::machine::AtHint;
 pub(crate) use rare::{cold_path, mostly, rarely};
 pub(crate) use shim::{Answer, Memory, Target};
 
-/// Announces an operation and returns when it has happened. The caller's location is what reports
-/// show, so every shim on the way here is `#[track_caller]`.
+/// Announces an operation and returns when it has happened. Reports show the caller's location, so
+/// every shim on the way here is `#[track_caller]`.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     announce::perform(&target, &kind, context::here())
 }
 
-/// Whether the short way ([`exec::fast_path`]) was enough for an operation. Without a runtime it is
-/// not. Mostly it is, which the compiler sees only where the longer way begins, so there each
-/// caller says so ([`cold_path`]).
+/// Whether the fast path ([`exec::fast_path`]) has executed the operation. Without a runtime it has
+/// not. Usually it has. The compiler sees that only where the slow path begins, so each caller
+/// marks that place ([`cold_path`]).
 #[inline(always)]
 fn try_fast(way: impl FnOnce(&Runtime) -> bool) -> bool {
     context::with_any(way) == Some(true)
 }
 
-/// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so
-/// what they need is handed over in pieces, and where it is enough ([`try_fast`]) nothing else is
-/// made of them. As the other operations on atomics it says whether the thread is [`delayed`]
-/// behind it.
+/// [`perform`] for a load of an atomic. Loads, stores and modifications are most of the operations.
+/// So their parts are passed one by one, and if the fast path suffices ([`try_fast`]), no operation
+/// is built from them. Like the other operations on atomics, it returns whether the thread is
+/// [`delayed`] behind the operation.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> bool {
@@ -86,13 +86,14 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
     is_delayed()
 }
 
-/// Whether the thread is held up behind the operation that it has just made.
+/// Whether the thread is delayed behind the operation that it has just made.
 #[inline]
 fn is_delayed() -> bool {
     rarely!(delay::is_any_delayed()) && context::with_any(Runtime::is_delayed) == Some(true)
 }
 
-/// Makes what was announced, and has the thread held up behind it: to go on is a step of its own.
+/// Performs the announced operation, and delays the thread behind it. The end of the delay is a
+/// step of its own.
 #[cold]
 #[track_caller]
 pub(crate) fn delayed<R>(make: impl FnOnce() -> R) -> R {
@@ -101,8 +102,8 @@ pub(crate) fn delayed<R>(make: impl FnOnce() -> R) -> R {
     made
 }
 
-/// The shim has done what the operation was that it has just made. The thread is held up behind it,
-/// if it is to be.
+/// The shim has completed the operation that it has just made. The thread is delayed behind it, if
+/// the execution says so.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn is_done(site: event::Site) {
     if is_delayed() {
@@ -110,7 +111,7 @@ pub(crate) fn is_done(site: event::Site) {
     }
 }
 
-/// The thread, which was held up, goes on. That is a step of its own.
+/// Ends the delay of the thread. That is a step of its own.
 #[cold]
 pub(crate) fn resume(site: event::Site) {
     nowhere_at(OpKind::Resume, site);
@@ -175,7 +176,7 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
     }
 }
 
-/// [`perform`] for a reference that is added.
+/// [`perform`] for an added reference.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
@@ -190,7 +191,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
     }
 }
 
-/// [`perform_at`] for a reference that is given up.
+/// [`perform_at`] for a dropped reference.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: event::Site) {
     if !try_fast(|runtime| runtime.release(address, observed, memory, site)) {
@@ -214,8 +215,8 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
     }
 }
 
-/// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to
-/// [`resume`].
+/// [`perform_at`] for unlocking a mutex. Returns whether the thread is delayed behind it, and has
+/// to [`resume`].
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Site) -> bool {
     if try_fast(|runtime| runtime.unlock(address, held, changed, site)) {
@@ -227,15 +228,15 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Sit
     is_delayed()
 }
 
-/// [`perform`] for an operation whose place in the program is known otherwise: a guard that is
-/// dropped shows the place where it was made.
+/// [`perform`] for an operation with a given place in the source: a guard that is dropped shows the
+/// place where it was made.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn perform_at(target: Target, kind: OpKind, site: event::Site) -> Answer {
     announce::perform(&target, &kind, site)
 }
 
-/// What came of an operation that waits. Where the execution is over it has not, and what a
-/// destructor waits for like this may be up to another thread's.
+/// The result of an operation that waits. If the execution is over, the operation has not waited,
+/// and a destructor that waits like this may depend on another thread.
 pub(crate) fn waited(answer: Answer) -> Answer {
     if let Answer::Inert = answer {
         context::yield_to_teardown();
@@ -249,7 +250,7 @@ pub(crate) fn hint() -> Answer {
     hint_at(context::here())
 }
 
-/// [`hint`] for a place in the program that is known otherwise.
+/// [`hint`] for a place in the source that is given.
 pub(crate) fn hint_at(site: event::Site) -> Answer {
     state_capture::at_hint();
     match context::with_any(|runtime| runtime.hint(site)).flatten() {
@@ -258,7 +259,7 @@ pub(crate) fn hint_at(site: event::Site) -> Answer {
     }
 }
 
-/// [`hint_at`] for a thread that does not go on, or of which that is still to be asked.
+/// [`hint_at`] for a thread that does not continue. `at` is `None` if that is still to be decided.
 #[cold]
 fn stop_at_hint(site: event::Site, at: Option<AtHint>) -> Answer {
     waited(match at {
@@ -269,7 +270,7 @@ fn stop_at_hint(site: event::Site, at: Option<AtHint>) -> Answer {
     })
 }
 
-/// Tells of a memory fence, which is no event.
+/// Reports a memory fence, which is no event.
 #[track_caller]
 pub(crate) fn fence(order: std::sync::atomic::Ordering) {
     announce::fence(order, context::here());
@@ -284,7 +285,7 @@ pub(crate) fn choose(options: u32) -> Answer {
     })
 }
 
-/// Gives this execution up; returns only where there is none.
+/// Gives this execution up; returns only outside of an execution.
 #[track_caller]
 pub(crate) fn give_up() -> Answer {
     nowhere(OpKind::GiveUp {
@@ -302,8 +303,8 @@ fn nowhere_at(kind: OpKind, site: event::Site) -> Answer {
     announce::announce(site, |_, _| Some(Operation { object, kind }))
 }
 
-/// Spawns a thread with at least so many bytes of stack; `None` where no model runs, or the
-/// execution has ended.
+/// Spawns a thread with at least this number of bytes of stack; `None` outside of a model, or if
+/// the execution has ended.
 #[track_caller]
 pub(crate) fn spawn(
     name: Option<&str>,
@@ -316,14 +317,15 @@ pub(crate) fn spawn(
     child
 }
 
-/// Announces that another thread's end is waited for at this place. False where no model runs, or
-/// the execution has ended.
+/// Announces at this place that the thread waits for another thread's end. Returns false outside of
+/// a model, or if the execution has ended.
 pub(crate) fn join(thread: ThreadId, site: event::Site) -> bool {
     announce::join(thread, site)
 }
 
-/// Moves threads to a list in which each comes behind its children, and these in the reverse order
-/// of their births. False where no model runs, or the execution has ended: then nothing was moved.
+/// Moves threads to a list in which each comes behind its children, and the children come in the
+/// reverse order of their spawns. Returns false outside of a model, or if the execution has ended:
+/// then nothing was moved.
 pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
     context::add_by_birth(list, new)
 }
@@ -331,13 +333,13 @@ pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) ->
 #[cfg(test)]
 pub(crate) use context::compared;
 
-/// Announces a look whether another thread has finished.
+/// Announces the question whether another thread has finished.
 #[track_caller]
 pub(crate) fn is_finished(thread: ThreadId) -> Answer {
     announce::is_finished(thread, context::here())
 }
 
-/// Announces that a thread's park token is made available.
+/// Announces an operation that makes a thread's park token available.
 #[track_caller]
 pub(crate) fn unpark(thread: ThreadId) {
     let site = context::here();
@@ -363,20 +365,21 @@ pub(crate) fn current() -> Option<ThreadId> {
     context::current()
 }
 
-/// The name a modelled thread was given when it was built.
+/// The name that a modelled thread was given when it was built.
 pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     context::name_of(thread)
 }
 
-/// Whether the wait that the current thread begins ends for no reason. Both are explored, as long
-/// as the thread has had fewer such waits than are wanted. One that does is not also ended by
-/// another thread, since that is what happens if it does not: it would be the same trace.
+/// Whether the wait that the current thread begins ends spuriously. Both cases are explored, as
+/// long as the thread has had fewer such waits than the limit. A wait that ends spuriously is not
+/// also ended by another thread, since that happens if the wait does not end spuriously: it would
+/// be the same trace.
 pub(crate) fn wakes_up(site: event::Site) -> bool {
     choose_wakeup(Choice::MayWakeUp, site)
 }
 
-/// Whether the timed wait of the current thread that nobody has ended did not end because of the
-/// time, either; as [`wakes_up`].
+/// Whether the timed wait of the current thread, which no other thread has ended, ended spuriously
+/// and not because of the time; as [`wakes_up`].
 pub(crate) fn has_woken_up(site: event::Site) -> bool {
     choose_wakeup(Choice::HasWokenUp, site)
 }
@@ -394,15 +397,15 @@ fn choose_wakeup(what: Choice, site: event::Site) -> bool {
     may
 }
 
-/// Waits until the current thread's own token is available, and takes it. False where no model
-/// runs.
+/// Waits until the current thread's own token is available, and takes the token. Returns false
+/// outside of a model.
 #[track_caller]
 pub(crate) fn park_here() -> bool {
     let site = context::here();
     let mut may_wake_up = false;
     let answer = waited(announce::announce(site, |driver, me| {
         let machine = &mut driver.machine;
-        // Mostly no wait ends for no reason, and this is all that there is to ask.
+        // Usually no wait ends spuriously, and then this is the only question.
         may_wake_up = machine.may_wake_up(me);
         let object = machine.token_object(me);
         let kind = OpKind::Park;
@@ -414,7 +417,7 @@ pub(crate) fn park_here() -> bool {
     !matches!(answer, Answer::Outside)
 }
 
-/// How the current thread waits for a token at this place.
+/// The operation with which the current thread waits for a token at this place.
 pub(crate) fn park(site: event::Site) -> OpKind {
     match wakes_up(site) {
         true => OpKind::EndForNoReason,
@@ -422,7 +425,7 @@ pub(crate) fn park(site: event::Site) -> OpKind {
     }
 }
 
-/// Switches exploration on or off from here on, where a model runs.
+/// Switches exploration on or off from this point on, inside a model.
 pub(crate) fn switch_exploration(on: bool) {
     context::switch_exploration(on);
 }
@@ -432,8 +435,8 @@ pub(crate) fn skip_rest() {
     context::skip_rest();
 }
 
-/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for
-/// no reason.
+/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail
+/// spuriously.
 pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     context::may_fail_for_no_reason(address)
 }
@@ -443,19 +446,19 @@ pub(crate) fn local(key: usize) -> Local {
     context::local(key)
 }
 
-/// Gives the current modelled thread a value of a thread-local variable, which `drop` drops at its
-/// end; after all others if it has no destructor.
+/// Gives the current modelled thread a value of a thread-local variable. `drop` drops the value at
+/// the end of the thread; after all others if the value has no destructor.
 pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), destructor: bool) {
     context::set_local(key, value, drop, destructor);
 }
 
-/// A modelled thread has been caught unwinding with this, which is its result if that is a panic of
-/// its own.
+/// Notes that a modelled thread has been caught unwinding with this payload. Returns the payload,
+/// which is the thread's result if the panic is its own.
 pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
     current::caught(payload)
 }
 
-/// Whether the panic of a thread is only its own end in the model that runs here, if one does.
+/// Whether the panic of a thread ends only this thread in the running model, if there is one.
 pub(crate) fn catches_panics() -> bool {
     current::catches_panics()
 }
@@ -466,23 +469,23 @@ pub(crate) fn panicking() -> bool {
     current::panicking()
 }
 
-/// Whether the execution is being torn down, so that nothing that is waited for will come.
+/// Whether the execution is being torn down, so that no wait will be ended by another thread.
 pub(crate) fn ending() -> bool {
     current::ending()
 }
 
-/// In a torn-down execution: lets the other threads unwind first, because this one needs something
-/// that one of them holds. Returns when it may try again.
+/// In an execution that is torn down: lets the other threads unwind first, because this thread
+/// needs a resource that one of them holds. Returns when the thread may try again.
 pub(crate) fn yield_to_teardown() {
     context::yield_to_teardown();
 }
 
-/// A number that the current thread has in every process, to sort threads by.
+/// A number of the current thread that is the same in every process, to sort threads by.
 pub(crate) fn order() -> u64 {
     context::order()
 }
 
-/// Runs `f` aside of the execution, as if it was no part of the program. `None` if it would have
+/// Runs `f` outside of the execution, as if it was no part of the program. `None` if `f` would have
 /// had to wait for another thread.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> Option<R> {
     aside::apart(f)

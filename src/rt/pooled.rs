@@ -1,11 +1,10 @@
-//! Where does an exploration have its memory from?
+//! Where does an exploration get its memory from?
 //!
-//! A short exploration has some sixty lists, and lists of lists. To ask the allocator for their
-//! memory, to move them whenever they get longer, and to give all of it back takes as long as one
-//! or two executions. So what is dropped at its end leaves its memory to the next one of its kind
-//! on its OS thread, which mostly is that of the next exploration, and has as much room at once as
-//! that one came to need. Nothing but room goes from one exploration to another: what is left is
-//! emptied before.
+//! A short exploration has some sixty lists, and lists of lists. To allocate their memory, to move
+//! them whenever they grow, and to free all of it takes as long as one or two executions. So a list
+//! that is dropped leaves its memory to the next one of its kind on its OS thread, usually that of
+//! the next exploration, which thus begins with the room that the earlier one needed. Only room
+//! passes from one exploration to another: the contents are removed before.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -16,36 +15,37 @@ use rustc_hash::FxHashMap;
 
 use crate::rt::rare::{Roomy, cold_path, mostly, rarely};
 
-/// Something that leaves its memory to another one of its kind.
+/// A value that leaves its memory to another one of its kind.
 #[derive(Debug)]
 pub(crate) struct Pooled<T: Kind>(ManuallyDrop<T>);
 
-/// What can be emptied.
+/// A value that can be emptied.
 pub(crate) trait Empty {
-    /// Makes it like a new one in all but the room that it has, which is as much as small
-    /// explorations need: a large one does not keep the process large.
+    /// Makes the value like a new one except for its room. The room is limited to the needs of
+    /// small explorations: a large exploration does not keep the process large.
     fn empty(&mut self);
 
-    /// Whether there is any.
+    /// Whether the value has any room.
     #[inline]
     fn has_room(&self) -> bool {
         true
     }
 }
 
-/// A type of which there is a pool. [`pooled!`] says so.
+/// A type with a pool, which [`pooled!`] declares.
 pub(crate) trait Kind: Empty + Default + 'static {
     fn pool() -> &'static LocalKey<Pool<Self>>;
 }
 
-/// What was left: all of it is empty.
+/// The values that were left: all of them are empty.
 pub(crate) struct Pool<T>(RefCell<Vec<T>>);
 
-/// So many of one kind leave their memory at most, and each list of them so many bytes.
+/// The number of values of one kind that leave their memory at most; each of their lists leaves at
+/// most this number of bytes.
 const MOST: usize = 32;
 const BYTES: usize = 16 << 10;
 
-/// So many rows of a table stay.
+/// The number of rows of a table that stay.
 const ROWS: usize = 16;
 
 impl<T> Pool<T> {
@@ -68,7 +68,7 @@ impl<T> Pool<T> {
 }
 
 impl<T: Kind> Default for Pooled<T> {
-    /// An empty one.
+    /// An empty value.
     #[inline]
     fn default() -> Pooled<T> {
         // An OS thread that ends has no pools any more.
@@ -84,7 +84,7 @@ impl<T: Kind> Default for Pooled<T> {
 }
 
 impl<T: Kind> From<T> for Pooled<T> {
-    /// From now on it leaves its memory.
+    /// From now on the value leaves its memory.
     #[inline]
     fn from(it: T) -> Pooled<T> {
         Pooled(ManuallyDrop::new(it))
@@ -92,10 +92,10 @@ impl<T: Kind> From<T> for Pooled<T> {
 }
 
 impl<T: Kind> Pooled<T> {
-    /// What is no longer to leave its memory.
+    /// The value, which no longer leaves its memory.
     pub(crate) fn into_inner(self) -> T {
         let mut it = ManuallyDrop::new(self);
-        // SAFETY: it is not dropped, and nobody has it any more.
+        // SAFETY: `it` is not dropped, and no code uses it after this.
         unsafe { ManuallyDrop::take(&mut it.0) }
     }
 }
@@ -103,10 +103,11 @@ impl<T: Kind> Pooled<T> {
 impl<T: Kind> Drop for Pooled<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: nobody has it any more.
+        // SAFETY: no code uses the value after this.
         let mut it = unsafe { ManuallyDrop::take(&mut self.0) };
         if mostly!(it.has_room()) {
-            // Before anybody looks into the pool: what is in this one may leave its memory, too.
+            // The value is emptied before the pool is borrowed: its contents may leave their
+            // memory, too.
             it.empty();
             // As above.
             let _ = T::pool().try_with(|pool| pool.put(it));
@@ -181,21 +182,21 @@ impl<T: Empty> Empty for Box<T> {
     }
 }
 
-/// Gives up what it has.
+/// Frees the memory of the value.
 #[cold]
 #[inline(never)]
 fn renew<T: Default>(it: &mut T) {
     *it = T::default();
 }
 
-/// Empties the rows of a table that goes by the indices of names, of which the first ones stay: a
-/// row that nothing has been put into must be like none.
+/// Empties the rows of a table that is indexed by names. The first rows stay: an empty row must be
+/// equivalent to a missing one.
 pub(crate) fn empty_rows<T: Empty>(rows: &mut Vec<T>) {
     rows.truncate(ROWS);
     rows.iter_mut().for_each(T::empty);
 }
 
-/// Lets what is of these types be [`Pooled`].
+/// Lets values of these types be [`Pooled`].
 macro_rules! pooled {
     ($($kind:ty),*) => {$(
         impl $crate::rt::pooled::Kind for $kind {
@@ -218,7 +219,7 @@ mod tests {
     use std::rc::Rc;
     use std::thread;
 
-    /// Something of which there is a pool for these tests only.
+    /// A type with a pool for these tests only.
     pub(crate) struct Counted(#[allow(dead_code)] Rc<()>);
     pooled!(Vec<Counted>, Vec<[u8; 1024]>, FxHashMap<u8, Counted>);
 
@@ -288,7 +289,7 @@ mod tests {
     fn a_list_may_outlive_the_pools_of_its_os_thread() {
         thread_local!(static LAST: Cell<Option<Pooled<Vec<u32>>>> = const { Cell::new(None) });
         let ends = thread::spawn(|| {
-            // What was used first ends last.
+            // The thread-local that was used first is destroyed last.
             LAST.set(None);
             drop(Pooled::from(Vec::<u32>::with_capacity(8)));
             LAST.set(Some(Vec::with_capacity(8).into()));

@@ -1,18 +1,18 @@
-//! Which way does the code go that an execution mostly takes?
+//! Which branches does an execution usually take?
 //!
-//! An execution of a short test goes once through some 60 KB of code, which is about what the first
-//! cache for code holds. So what is hardly ever needed must not lie in between. The compiler sees
-//! that of panics and of functions that are `#[cold]`; of anything else it has to be told, and then
-//! it puts the other branch behind the function, and saves registers only there.
+//! An execution of a short test runs once through some 60 KB of code, which is about the size of
+//! the first-level instruction cache. So rarely needed code must not lie in between. The compiler
+//! recognises panics and functions that are `#[cold]`. Other rare branches need a mark; then the
+//! compiler puts them behind the function, and saves registers only there.
 
-/// Marks the place where it is called as rarely reached, as `std::hint::cold_path` does.
+/// Marks the place of its call as rarely reached, as `std::hint::cold_path` does.
 ///
-/// That function is newer than the oldest compiler this crate supports.
+/// That function is newer than the oldest compiler that this crate supports.
 #[cold]
 pub const fn cold_path() {}
 
-/// A condition that hardly ever holds. No function, because the compiler must see the mark where it
-/// sees the branch.
+/// A condition that rarely holds. It is no function, because the compiler must see the mark
+/// together with the branch.
 macro_rules! rarely {
     ($condition:expr) => {{
         let holds: bool = $condition;
@@ -36,7 +36,7 @@ macro_rules! mostly {
 }
 pub(crate) use mostly;
 
-/// A list that mostly has room for another item, so that what makes room is not in the way.
+/// A list that usually has room for another item, so the code that makes room is kept out of line.
 pub(crate) trait Roomy<T> {
     fn put(&mut self, item: T);
 }

@@ -1,17 +1,17 @@
-//! What do a shim and the runtime tell each other?
+//! Which data do a shim and the runtime exchange?
 
 use crate::rt::event::operation::{AtomicType, ObjectKind, Outcome};
 
 /// The object of an operation, as a shim knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The address of the shim. It is the object's identity while the execution lasts.
+    /// The address of the shim. It identifies the object while the execution lasts.
     pub(crate) address: usize,
     pub(crate) kind: ObjectKind,
-    /// What the shim's own memory holds: the value of an atomic, the numbers of references of a
-    /// count (weak ones in units of [`WEAK`](super::WEAK)), 1 for a mutex that is held and 0 for
-    /// one that is not. Memory is the truth: if it differs from what the runtime remembers,
-    /// somebody wrote through `&mut` or made a new object in the same place.
+    /// The contents of the shim's own memory: the value of an atomic, the numbers of references of
+    /// a count (weak ones in units of [`WEAK`](super::WEAK)), 1 for a held mutex and 0 for a free
+    /// one. Memory is the truth: if it differs from the runtime's record, the program has written
+    /// through `&mut` or made a new object in the same place.
     pub(crate) memory: u64,
 }
 
@@ -36,7 +36,7 @@ impl Target {
         }
     }
 
-    /// A park token. It is behind no address, and has no memory.
+    /// A park token. It has no address and no memory.
     #[inline(always)]
     pub(super) fn token() -> Target {
         Target {
@@ -46,7 +46,7 @@ impl Target {
         }
     }
 
-    /// A mutex at this address whose memory says whether it is held.
+    /// A mutex at this address, with its held flag.
     #[inline(always)]
     pub(crate) fn mutex(address: usize, held: bool) -> Target {
         Target {
@@ -64,18 +64,18 @@ pub(crate) struct Memory {
     pub(crate) size: usize,
     /// Drops the data, given `start`; `None` if that would do nothing.
     pub(crate) drop: Option<unsafe fn(*mut u8)>,
-    /// Whether the data is still the one that the shim was made with.
+    /// Whether the data is still the initial data of the shim.
     pub(crate) fresh: bool,
 }
 
-/// What became of an announced operation.
+/// The result of an announced operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// No exploration runs on this OS thread: behave as std does.
     Outside,
     /// The execution is being torn down: do what std does, but never block.
     Inert,
-    /// It is this thread's turn, and the operation had this outcome. The shim now does the same to
-    /// its own memory; no other thread runs before it announces its next operation.
+    /// The operation had this outcome. The shim now applies the operation to its own memory; no
+    /// other thread runs before this thread announces its next operation.
     Done(Outcome),
 }

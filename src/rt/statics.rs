@@ -1,13 +1,14 @@
 //! How do explorations share the statics of one process?
 //!
-//! Tests run in parallel, and two of them may use the same static. Its memory is one, so they take
-//! turns: an exploration that meets its first static waits until no other one uses any, and keeps
-//! the right until it is over. It waits for nothing else of dpor's meanwhile, so nobody waits in a
-//! circle.
+//! Tests run in parallel, and two of them may use the same static. Its memory exists once, so the
+//! explorations take turns: an exploration that meets its first static waits until no other
+//! exploration uses any, and keeps the right until it is over. It waits for no other lock of dpor
+//! in the meantime, so there is no cyclic wait.
 //!
-//! A test that calls no model may use the static, too. It waits until no exploration uses any,
-//! before each operation; and an exploration waits until a lock is given back that is held outside.
-//! An operation that was about to be done when the exploration began is given a moment.
+//! A test that calls no model may use the static, too. Such a thread waits before each operation
+//! until no exploration uses any static. An exploration waits until a lock is released that is held
+//! outside of models. An operation that was about to begin when the exploration began gets a moment
+//! to finish.
 
 pub(crate) mod external_state;
 pub(crate) mod image;
@@ -38,37 +39,40 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Whether an exploration has the right.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether that exploration waits for somebody outside.
+/// Whether that exploration waits for a thread outside of models.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Where it was waited in vain for somebody outside to be done with a static.
+/// The addresses at which an exploration waited in vain for a thread outside to finish with a
+/// static.
 static IN_VAIN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// How often explorations have met a static. While this grows, the one that has the right makes
-/// progress.
+/// The number of times that explorations have met a static. While this grows, the exploration with
+/// the right makes progress.
 static MET: AtomicU64 = AtomicU64::new(0);
 
-/// Whether somebody outside may be about to use a static.
+/// Whether a thread outside may be about to use a static.
 static ABOUT_TO_USE: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether an exploration of this OS thread has the right, or this thread waits for it no more.
+    /// Whether an exploration of this OS thread has the right, or this OS thread waits for the
+    /// right no more.
     static WAITS_FOR_NOBODY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the memory of an initialisation holds that is going on.
+/// The contents of the memory of an initialisation in progress.
 pub(crate) const ONCE_RUNS: u8 = 1;
 
-/// How long somebody outside waits for an exploration that meets no static, and an exploration for
-/// somebody outside. The former may wait for the latter in a way that nobody sees here, as one
-/// waits for a thread of std's.
+/// The time that a thread outside waits for an exploration that meets no static, and that an
+/// exploration waits for a thread outside. The exploration may wait for the thread in a way that
+/// this module does not see, for example in a join of a thread of std's.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long it takes at most to do what was about to be done.
+/// The longest time that an operation takes that was about to begin.
 const ABOUT_TO: Duration = Duration::from_millis(1);
 
 impl Turn {
-    /// Waits for the right if the address is in a static; true if it was taken just now.
+    /// Waits for the right if the address is in a static; returns true if the right was taken just
+    /// now.
     pub(crate) fn take(&mut self, address: usize) -> bool {
         if self.0.is_some() {
             MET.store(MET.load(Relaxed).wrapping_add(1), Relaxed);
@@ -80,15 +84,15 @@ impl Turn {
         self.0 = Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
         IS_TAKEN.store(true, SeqCst);
         WAITS_FOR_NOBODY.set(true);
-        // Who has not seen that may still use one.
+        // A thread that has not seen the flag may still use a static.
         if ABOUT_TO_USE.swap(false, SeqCst) {
             std::thread::sleep(ABOUT_TO);
         }
         true
     }
 
-    /// What a shim in a static holds that was met for the first time in an execution, for which it
-    /// had `seen` this before it got its turn, if it did `just_now`.
+    /// The contents of a shim in a static that an execution meets for the first time. The execution
+    /// has read `seen` before it got the right, if it got the right `just_now`.
     pub(crate) fn at_rest(
         &self,
         (address, kind): (usize, ObjectKind),
@@ -103,15 +107,15 @@ impl Turn {
             false => seen,
         };
         match rarely!(is_in_use(kind, found)) && contain(std::ptr::without_provenance(address)) {
-            // Nobody in the model can have it, and who has it outside gives it back.
+            // No thread of the model can hold it, and a thread outside releases it.
             true => wait_until_at_rest((address, kind), found),
             false => found,
         }
     }
 }
 
-/// Waits until nobody outside uses what is at this address, where there is `found` now. Gives what
-/// is there then.
+/// Waits until no thread outside uses the shim at this address, which contains `found` now. Returns
+/// its contents then.
 #[cold]
 fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
     let mut in_vain = IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +138,7 @@ fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
             in_vain.push(address);
             return now;
         }
-        // Somebody may just have been about to take it again.
+        // A thread may just have been about to take the lock again.
         now = look();
         if !is_in_use(kind, now) {
             return now;
@@ -151,7 +155,7 @@ impl Drop for Turn {
     }
 }
 
-/// Whether a lock with this in its memory is held, or an initialisation is going on.
+/// Whether a lock with these contents is held, or an initialisation is in progress.
 fn is_in_use(kind: ObjectKind, memory: u64) -> bool {
     match kind {
         ObjectKind::Once => memory == ONCE_RUNS.into(),
@@ -160,8 +164,8 @@ fn is_in_use(kind: ObjectKind, memory: u64) -> bool {
     }
 }
 
-/// Somebody outside of all models is about to use what is at this address. If it is in a static,
-/// and an exploration uses some, its turn comes when that one is over.
+/// A thread outside of all models is about to use the shim at this address. If the address is in a
+/// static, and an exploration uses statics, the thread waits until that exploration is over.
 #[cold]
 pub(crate) fn wait_outside(address: usize) {
     if !ABOUT_TO_USE.load(SeqCst) {
@@ -195,20 +199,20 @@ pub(crate) fn contain(address: *const u8) -> bool {
     unsafe { libc::dladdr(address.cast(), info.as_mut_ptr()) != 0 }
 }
 
-/// Nobody can tell here, so the answer is the safe one.
+/// This system does not tell, so the answer is the safe one.
 #[cfg(not(unix))]
 pub(crate) fn contain(_: *const u8) -> bool {
     false
 }
 
-/// The memory in statics that owns something and was written outside of models: from where, and how
-/// many bytes.
+/// The memory in statics that owns other memory and was written outside of models: its start, and
+/// its size in bytes.
 static WRITTEN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Memory that may own something is written outside of models.
+/// Notes that memory that may own other memory is written outside of models.
 #[cold]
 pub(crate) fn note_written(start: *const u8, size: usize) {
-    // Under Miri there are no models, and nobody who could say what is a static.
+    // Under Miri there are no models, and no way to recognise a static.
     if cfg!(miri) || !are_in_program(start) {
         return;
     }
@@ -219,8 +223,8 @@ pub(crate) fn note_written(start: *const u8, size: usize) {
     }
 }
 
-/// [`contain`] where it is to cost little. Those of a library that was loaded at run time are not
-/// known on Linux.
+/// A cheap form of [`contain`]. The statics of a library that was loaded at run time are not known
+/// on Linux.
 fn are_in_program(address: *const u8) -> bool {
     match cfg!(target_os = "linux") {
         true => Image.number(address.addr()).is_some(),
@@ -228,11 +232,11 @@ fn are_in_program(address: *const u8) -> bool {
     }
 }
 
-/// Whether what a shim holds is what the compiler has put into a static, and so has nothing to
-/// drop.
+/// Whether a shim still has its contents from the compiler, as a constant in a static, and so has
+/// nothing to drop.
 ///
-/// Nobody hears of it when another crate puts something into a static, as std's `OnceLock` does.
-/// But what owns memory leads there, and no constant leads out of the program.
+/// dpor does not see another crate put a value into a static, as std's `OnceLock` does. But a value
+/// that owns memory has a pointer to it, and no constant points out of the program.
 pub(crate) fn are_constant(memory: &Memory) -> bool {
     contain(memory.start) && !was_written(memory.start) && !leads_out(memory)
 }
@@ -244,13 +248,13 @@ fn was_written(address: *const u8) -> bool {
     written.any(|&(start, size)| (start..start + size).contains(&address.addr()))
 }
 
-/// Whether something in there is the address of memory that is not the program's.
+/// Whether the shim contains an address of memory that is not the program's.
 fn leads_out(memory: &Memory) -> bool {
     let leads_out = |word: usize| {
         word >= LOWEST_ADDRESS && is_there(word) && !contain(std::ptr::without_provenance(word))
     };
     let mut any = false;
-    // SAFETY: it is a shim that gives its own address and size.
+    // SAFETY: a shim passes its own address and size.
     unsafe {
         contents::each_word(memory.start.expose_provenance(), memory.size, |word| {
             any = any || leads_out(word);
@@ -259,7 +263,7 @@ fn leads_out(memory: &Memory) -> bool {
     any
 }
 
-/// Whether there is memory at the address.
+/// Whether memory is mapped at the address.
 #[cfg(target_os = "linux")]
 fn is_there(address: usize) -> bool {
     let page = crate::rt::process::page::page();
@@ -269,32 +273,32 @@ fn is_there(address: usize) -> bool {
     unsafe { libc::mincore(start, 1, &raw mut resident) == 0 }
 }
 
-/// Nobody says so here, but addresses are large, and blocks of memory are aligned.
+/// This system does not tell, but addresses are large, and blocks of memory are aligned.
 #[cfg(not(target_os = "linux"))]
 fn is_there(address: usize) -> bool {
     address.is_multiple_of(align_of::<usize>()) && address >> 32 != 0 && address >> 48 == 0
 }
 
-/// Whether there is still memory where the execution has met a shim that it took for older than
-/// itself. It may have mapped the memory, and unmapped it.
+/// Whether memory is still mapped at the address of a shim that the execution took for older than
+/// itself. The execution may have mapped and unmapped the memory itself.
 pub(crate) fn is_still_there(address: *const u8) -> bool {
     !cfg!(target_os = "linux") || are_in_program(address) || is_there(address.addr())
 }
 
-/// Puts the value of an atomic back.
+/// Restores the value of an atomic.
 pub(crate) fn restore(address: usize, kind: ObjectKind, value: u64) {
     let ObjectKind::Atomic(ty) = kind else { return };
-    // What has not changed may be in memory that is only to be read, where a store was a fault.
+    // An unchanged value may be in read-only memory, where a store would be a fault.
     if at_rest(address, kind) == Some(value) {
         return;
     }
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of an atomic of this width which the execution has used and which
     // was neither on a stack of the model nor in a block that it allocated or freed, and which is
-    // still mapped: a static, or something the test's closure owns, which is alive as long as the
-    // closure. It is only ever accessed atomically. This trusts the program not to have put
-    // something else in its place, as by assigning to an `enum` that it is in, or by giving it back
-    // to another allocator than the global one, which the guide says.
+    // still mapped: a static, or memory that the test's closure owns, which is alive as long as the
+    // closure. It is only ever accessed atomically. This trusts the program not to have put other
+    // data in its place, for example by assigning to an `enum` that contains it, or by freeing it
+    // with another allocator than the global one. The guide states this.
     unsafe {
         match ty.bits() {
             8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
@@ -305,14 +309,14 @@ pub(crate) fn restore(address: usize, kind: ObjectKind, value: u64) {
     }
 }
 
-/// What the memory of a shim that is older than the execution holds between two executions, if that
-/// can differ from what its thread has seen.
+/// The contents between two executions of a shim that is older than the execution, if they can
+/// differ from the contents that its thread has seen.
 pub(crate) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of a shim of this kind, which is about to be used and lives in a
     // static, or was used and is still there. An atomic has this width, the stage of an
-    // initialisation and whether a mutex is held are bytes, and who holds a reader-writer lock is a
-    // word; all are only ever accessed atomically.
+    // initialisation and the held flag of a mutex are bytes, and the holders of a reader-writer
+    // lock are a word; all are only ever accessed atomically.
     unsafe {
         match kind {
             ObjectKind::Atomic(ty) => Some(match ty.bits() {
@@ -321,7 +325,7 @@ pub(crate) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
                 32 => AtomicU32::from_ptr(pointer.cast()).load(Relaxed) as u64,
                 _ => AtomicU64::from_ptr(pointer.cast()).load(Relaxed),
             }),
-            // No execution leaves a lock held, but what uses it outside of models may.
+            // No execution leaves a lock held, but a thread outside of models may hold it.
             ObjectKind::Once | ObjectKind::Mutex => {
                 Some(AtomicU8::from_ptr(pointer).load(Acquire) as u64)
             }

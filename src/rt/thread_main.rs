@@ -1,4 +1,4 @@
-//! What does a thread do?
+//! Which code does a thread run?
 
 use std::ptr::NonNull;
 
@@ -6,11 +6,12 @@ use crate::rt::rare::{mostly, rarely};
 
 /// The closure of a model, which each execution's main thread runs.
 pub(crate) trait Work: Send + Sync {
-    /// A thread that runs it where it is.
+    /// The code of a thread that runs the closure in place.
     ///
     /// # Safety
     ///
-    /// It must be there, and where it is, until the thread has ended or will never run again.
+    /// The closure must exist, and must not move, until the thread has ended or will never run
+    /// again.
     unsafe fn body(&self) -> ThreadMain;
 }
 
@@ -21,30 +22,30 @@ impl<F: Fn() + Send + Sync> Work for F {
         /// There is an `F` at the pointer while this runs.
         unsafe fn end<F: Fn()>(work: NonNull<()>, fate: Fate) {
             if mostly!(!matches!(fate, Fate::Abandon)) {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller guarantees it.
                 unsafe { work.cast::<F>().as_ref()() };
             }
         }
-        // SAFETY: `end` uses no more than a shared reference, which may be used on any OS thread
-        // and as often as one likes. The caller says for how long.
+        // SAFETY: `end` uses only a shared reference, which may be used on any OS thread and any
+        // number of times. The caller guarantees how long.
         unsafe { ThreadMain::new(NonNull::from(self).cast(), end::<F>) }
     }
 }
 
-/// What a thread is to do, in a block that others may have a share of: it is done once, or
-/// abandoned when this is dropped.
+/// The code of a thread, in a block that may have other owners: it is run once, or abandoned when
+/// this value is dropped.
 ///
-/// It is a pointer and a function and no trait object, so that whoever does it may also end the
-/// block.
+/// It consists of a pointer and a function and is no trait object, so that the code that runs it
+/// may also free the block.
 pub(crate) struct ThreadMain(Option<(NonNull<()>, End)>);
 
 type End = unsafe fn(NonNull<()>, Fate);
 
-/// What becomes of a [`ThreadMain`].
+/// How a [`ThreadMain`] ends.
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
     Run,
-    /// Likewise, by itself: it catches its panic there.
+    /// It runs as before, and catches its panic itself.
     Caught,
     Abandon,
 }
@@ -65,19 +66,20 @@ impl ThreadMain {
     #[inline(always)]
     fn end(&mut self, fate: Fate) {
         if let Some((work, end)) = self.0.take() {
-            // SAFETY: `new` says so, and it is taken once.
+            // SAFETY: the caller of `new` guarantees it, and the value is taken once.
             unsafe { end(work, fate) };
         }
     }
 }
 
-// SAFETY: what is done with it may be done wherever it goes, `new` says.
+// SAFETY: the caller of `new` guarantees that `end` may be called on each OS thread that the value
+// moves to.
 unsafe impl Send for ThreadMain {}
 
 impl Drop for ThreadMain {
     #[inline]
     fn drop(&mut self) {
-        // Mostly it was done.
+        // Usually the code was run.
         if rarely!(self.0.is_some()) {
             self.end(Fate::Abandon);
         }
@@ -89,7 +91,7 @@ impl ThreadMain {
     /// A body that calls `f`, on this OS thread.
     pub(crate) fn of<F: FnOnce() + 'static>(f: F) -> ThreadMain {
         unsafe fn end<F: FnOnce()>(work: NonNull<()>, fate: Fate) {
-            // SAFETY: it is the box from below, and this is called once.
+            // SAFETY: `work` is the box from below, and this is called once.
             let f = unsafe { Box::<F>::from_raw(work.as_ptr().cast()) };
             if let Fate::Run = fate {
                 f();

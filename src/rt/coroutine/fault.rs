@@ -1,32 +1,32 @@
-//! A use of memory that is not there, which ends its coroutine.
+//! An access to memory that is not mapped, which ends its coroutine.
 
 use std::backtrace::Backtrace;
 
-/// Memory that was used, and is not there or not for that.
+/// An access to memory that is not mapped, or not for this access.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// Its address, if the system has told it.
+    /// The address, if the system has reported it.
     pub(crate) address: Option<usize>,
-    /// Whether it was to be executed, by a call of a function that is none.
+    /// Whether the access was a call of an address that is no function.
     pub(crate) was_called: bool,
-    /// Who has used it.
+    /// The stack of the thread that made the access.
     pub(crate) stack: Backtrace,
 }
 
 impl Fault {
-    /// Whether the memory is there and may only be read, so that it was written to.
+    /// Whether the memory is mapped and read-only, so that the access was a write.
     pub(crate) fn is_write_to_constant(&self) -> bool {
         let mapped = |address| may_only_be_read(&std::fs::read_to_string(MAPS).ok()?, address);
         !self.was_called && self.address.and_then(mapped) == Some(true)
     }
 }
 
-/// What Linux tells of the memory of the process. Elsewhere there is no such file, and what cannot
-/// be written to is told like what is not there.
+/// The list of the mappings of the process on Linux. Other systems have no such file, and there
+/// read-only memory is reported like unmapped memory.
 pub(super) const MAPS: &str = "/proc/self/maps";
 
-/// What may be done to the memory at this address, in the four letters of such a list. `None` if
-/// there is none.
+/// The access rights of the memory at this address, as the four letters in such a list. `None` if
+/// no memory is mapped there.
 pub(super) fn access_at(maps: &str, address: usize) -> Option<&str> {
     maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
@@ -38,8 +38,8 @@ pub(super) fn access_at(maps: &str, address: usize) -> Option<&str> {
     })
 }
 
-/// Whether there is memory at this address, according to such a list, that may be read and not be
-/// written to.
+/// Whether the memory at this address is mapped, can be read and cannot be written, according to
+/// such a list.
 fn may_only_be_read(maps: &str, address: usize) -> Option<bool> {
     Some(access_at(maps, address)?.starts_with("r-"))
 }

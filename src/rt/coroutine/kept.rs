@@ -1,9 +1,9 @@
-//! What becomes of the stacks of an exploration that has ended?
+//! What happens to the stacks of an exploration that has ended?
 //!
-//! They are kept for later ones, on whatever OS threads those run: a new stack costs as much as a
-//! small execution, and many tests have few executions. No more are kept than small explorations
-//! need. The first few stay with their OS thread as long as that lives, because those of all OS
-//! threads have a lock, which is taken twice by an exploration.
+//! The process keeps them for later explorations, on any OS thread: a new stack costs as much as a
+//! small execution, and many tests have few executions. The number of kept stacks is limited to the
+//! needs of small explorations. The first few stay with their OS thread as long as it lives,
+//! because the stacks of the process have a lock, and an exploration takes that lock twice.
 
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
@@ -11,20 +11,21 @@ use std::sync::{Mutex, PoisonError};
 use crate::rt::coroutine::Coroutine;
 use crate::rt::pooled::{Empty, Pooled, pooled};
 
-/// How many bytes of stacks are kept at most.
+/// The number of bytes of stacks that the process keeps at most.
 const MOST: usize = 8 << 20;
 
-/// So many are taken at once, and so many stay with their OS thread, if they are not large.
+/// The number of stacks that are taken at once, and that stay with their OS thread if they are not
+/// large.
 pub(super) const FEW: usize = 4;
 const LARGE: usize = MOST / 8;
 
-/// The idle stacks of an exploration, which are left to the next one.
+/// The idle stacks of an exploration, which the next one reuses.
 pub(super) struct Spare {
-    /// All of one size.
+    /// Stacks that all have one size.
     pub(super) stacks: Vec<Coroutine>,
-    /// Those of threads that have asked for more, which stay with no OS thread.
+    /// The stacks of threads that have requested more, which stay with no OS thread.
     pub(super) larger: Vec<Coroutine>,
-    /// Where those go that do not stay with the OS thread.
+    /// The destination of the stacks that do not stay with the OS thread.
     pub(super) kept: &'static Kept,
 }
 
@@ -41,7 +42,8 @@ impl Default for Spare {
 }
 
 impl Spare {
-    /// What the last exploration has left to one with stacks of this size in bytes.
+    /// The stacks that the last exploration has left to an exploration with stacks of this size in
+    /// bytes.
     #[inline]
     pub(super) fn of(bytes: usize) -> Pooled<Spare> {
         let mut spare = Pooled::<Spare>::default();
@@ -51,7 +53,7 @@ impl Spare {
         spare
     }
 
-    /// Leaves all but the first ones to any OS thread.
+    /// Leaves all but the first stacks to any OS thread.
     fn leave(&mut self, from: usize) {
         if self.stacks.len() > from {
             self.kept.keep(self.stacks.drain(from..));
@@ -87,14 +89,14 @@ pub(super) struct Kept(Mutex<Vec<Idle>>);
 struct Idle(Coroutine);
 
 // SAFETY: on an idle stack there are only the frames of `Control::serve` and below, suspended in a
-// switch. What they refer to is the control block, all of whose owners are in the coroutine and on
-// the stack, and move with it. They keep nothing that belongs to an OS thread: `generator` looks up
-// its list of running generators anew in each switch, an idle one is not in it, and its own
-// `Generator` is `Send`; the `LocalGenerator` that we use differs in nothing but that its closure
-// may own what is not, which ours does not besides the block.
+// switch. They refer to the control block only. All owners of that block are in the coroutine and
+// on the stack, and move with it. They keep nothing that belongs to an OS thread: `generator` looks
+// up its list of running generators anew in each switch, an idle generator is not in it, and its
+// own `Generator` is `Send`; the `LocalGenerator` used here differs only in that its closure may
+// own values that are not `Send`, and the closure here owns none besides the block.
 unsafe impl Send for Idle {}
 
-/// Those of this process.
+/// The idle stacks of this process.
 pub(super) static KEPT: Kept = Kept::new();
 
 impl Kept {
@@ -102,7 +104,7 @@ impl Kept {
         Kept(Mutex::new(Vec::new()))
     }
 
-    /// Adds the latest stacks of this size in bytes, `most` of them at most, to these.
+    /// Adds the latest stacks of this size in bytes, at most `most` of them, to `stacks`.
     pub(super) fn take(&self, bytes: usize, most: usize, stacks: &mut Vec<Coroutine>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..most {
@@ -113,11 +115,11 @@ impl Kept {
         }
     }
 
-    /// Keeps these idle stacks, and gives back the oldest ones for which there is no room.
+    /// Keeps these idle stacks, and gives back the oldest ones beyond the limit.
     pub(super) fn keep(&self, stacks: impl IntoIterator<Item = Coroutine>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(stacks.into_iter().map(Idle));
-        // Mostly there is room for all.
+        // Usually there is room for all.
         if kept.iter().map(Idle::bytes).sum::<usize>() <= MOST {
             return;
         }
@@ -134,7 +136,7 @@ impl Kept {
         }
         fitting.reverse();
         *kept = fitting;
-        // To give one back is to run it to its end, which is done without the lock.
+        // To give a stack back, its loop runs to its end. That happens without the lock.
         drop(kept);
         drop(others);
     }
@@ -161,8 +163,8 @@ mod tests {
         Coroutine::new(bytes, &crate::rt::exec::thread_op::ENDS).expect("there is memory for it")
     }
 
-    /// Runs so many bodies at once in an exploration with stacks of this size, and says where the
-    /// stacks are.
+    /// Runs this number of bodies at once in an exploration with stacks of this size, and returns
+    /// the addresses of the stacks.
     fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
         let mut pool = stacks(bytes);
         pool.idle.kept = kept;

@@ -1,8 +1,8 @@
-//! Is the frame that runs in this part of a stack?
+//! Is the running frame in this part of a stack?
 
 use std::mem::MaybeUninit;
 
-/// Some of the addresses of a stack.
+/// A range of addresses of a stack.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stretch {
     pub(super) start: usize,
@@ -10,8 +10,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// Those of a stack from its lowest address to behind the highest below which `room` bytes are
-    /// left.
+    /// The addresses of a stack above its lowest `room` bytes.
     pub(crate) fn above((start, end): (usize, usize), room: usize) -> Stretch {
         let start = start + room;
         Stretch {
@@ -20,7 +19,7 @@ impl Stretch {
         }
     }
 
-    /// Whether this is called from a frame that lies there.
+    /// Whether the frame of the caller lies in this range.
     #[inline(always)]
     pub(crate) fn is_here(self) -> bool {
         let frame = MaybeUninit::<u8>::uninit();

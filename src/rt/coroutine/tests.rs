@@ -1,4 +1,5 @@
-//! Does a stack do what its module promises, also when a body panics, overflows or is given up?
+//! Does a stack keep the promises of its module, also when a body panics, overflows or is
+//! abandoned?
 
 use crate::rt::coroutine::*;
 use crate::rt::exec::run::stacks;
@@ -36,7 +37,7 @@ fn quiet_panic<T: Any + Send>(payload: T) -> ! {
     panic::resume_unwind(Box::new(payload))
 }
 
-/// Counts how often it is dropped.
+/// Counts its drops.
 #[derive(Clone, Default)]
 struct Counter(Rc<Cell<u32>>);
 
@@ -58,7 +59,7 @@ impl Drop for Counted {
     }
 }
 
-/// Uses up the stack it runs on.
+/// Uses up the stack that it runs on.
 #[inline(never)]
 fn recurse(depth: usize) -> usize {
     let frame = black_box([depth; 16]);
@@ -179,8 +180,8 @@ fn a_stack_can_be_used_to_its_last_byte() {
     let mut pool = stacks(STACK);
     let mut coroutine = pool.start(ThreadMain::of(|| {}));
     let (low, high) = coroutine.stack();
-    // SAFETY: no body runs on the stack, and all of it but the highest page, which holds what
-    // `generator` keeps there, is unused memory of ours.
+    // SAFETY: no body runs on the stack, and all of it but the highest page, which holds the record
+    // of `generator`, is unused memory of this test.
     unsafe { ptr::write_bytes(low as *mut u8, 1, high - low - PAGE) };
     finished(coroutine.resume());
     // Dropping the generator would panic now; the stack is leaked instead.
@@ -413,8 +414,9 @@ fn a_finished_coroutine_cannot_be_resumed() {
     coroutine.resume();
 }
 
-/// Runs in a process of its own, because it holds the lock around the panic hook: taking or
-/// setting the hook would wait for it, and any other test could be what waits.
+/// The test runs in a process of its own, because it holds the lock around the panic hook: taking
+/// or setting the hook would wait for that lock, and the test could wait for any other test that
+/// does so.
 #[test]
 fn ending_stacks_leaves_the_panic_hook_alone() {
     const CHILD: &str = "DPOR_TEST_CHILD_PANIC_HOOK";
@@ -439,7 +441,7 @@ fn ending_stacks_leaves_the_panic_hook_alone() {
     let ended = std::sync::Mutex::new(ended);
     panic::set_hook(Box::new(move |_| {
         entered.send(()).unwrap();
-        // The time is the limit for a test that has failed, and plays no part in one that passes.
+        // The timeout only limits a failing test; a passing test does not depend on it.
         if ended
             .lock()
             .unwrap()

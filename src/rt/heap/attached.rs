@@ -1,8 +1,8 @@
-//! What does the tracking allocator tell, and which heap does it tell it to?
+//! What does the tracking allocator report, and to which heap?
 //!
 //! `dpor::alloc::Tracking` calls these functions for every block of the process. They find the heap
-//! of their OS thread in a thread-local pointer, which is set for the length of an exploration by
-//! [`Heap::attach`] and null everywhere else.
+//! of their OS thread in a thread-local pointer. [`Heap::attach`] sets the pointer for the length
+//! of an exploration; otherwise it is null.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -15,8 +15,9 @@ use crate::rt::coroutine::leave_room_on_coroutine;
 use crate::rt::heap::{Free, Heap, Kept, guarded};
 
 thread_local! {
-    /// The heap of the exploration that runs on this OS thread. A constant without a destructor, so
-    /// that the allocator can read it at any time in a thread's life without allocating.
+    /// The heap of the exploration that runs on this OS thread. The initial value is a constant and
+    /// there is no destructor, so the allocator can read the pointer at any time in a thread's life
+    /// without allocating.
     static ATTACHED: Cell<*const Heap> = const { Cell::new(ptr::null()) };
 }
 
@@ -39,7 +40,7 @@ impl Heap {
 /// Calls `work` if a heap is attached to this OS thread.
 #[inline(always)]
 pub(super) fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
-    // Without a thread-local there is no exploration to tell.
+    // Without a thread-local there is no exploration.
     let heap = ATTACHED.try_with(Cell::get).ok()?;
     if rarely!(heap.is_null()) {
         return None;
@@ -49,8 +50,8 @@ pub(super) fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
     Some(work(unsafe { &*heap }))
 }
 
-/// Calls `call`, which asks the allocator for what is not the model's. It may call nothing else of
-/// this crate.
+/// Calls `call`, which makes allocations that do not belong to the model. `call` may call no other
+/// function of this crate.
 pub(crate) fn unrecorded<R>(call: impl FnOnce() -> R) -> R {
     let record = |on| with_attached(|heap| heap.record(on));
     let recorded = record(false);
@@ -59,20 +60,20 @@ pub(crate) fn unrecorded<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Called by the tracking allocator before it calls the allocator behind it to make a block larger,
-/// so that a coroutine that runs out of stack does so here and not in there: see
-/// [`coroutine`](crate::rt::coroutine). The other functions that are called before that one do so
-/// themselves.
+/// The tracking allocator calls this function before it asks the inner allocator to enlarge a
+/// block. So a coroutine with too small a stack overflows here and not in the inner allocator: see
+/// [`coroutine`](crate::rt::coroutine). The other functions that are called before the inner
+/// allocator do the same themselves.
 #[inline]
 pub(crate) fn entered() {
     with_attached(|_| leave_room_on_coroutine::<ROOM>());
 }
 
-/// What an allocator may need of the stack, in bytes.
+/// The stack that an allocator may need, in bytes.
 const ROOM: usize = 2048;
 
-/// Called by the tracking allocator before each allocation. Gives a block that is to be used
-/// instead of a new one; it came from the allocator behind it at this address, and was freed.
+/// The tracking allocator calls this function before each allocation. Returns a block to be used
+/// instead of a new one; `allocator` made the block earlier, and the model has freed it.
 #[inline]
 pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
     with_attached(|heap| {
@@ -81,15 +82,15 @@ pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
     })?
 }
 
-/// Called by the tracking allocator after each other allocation, also a failed one (`start` is null
-/// then). `kept` gives how the block is given back.
+/// The tracking allocator calls this function after each other allocation, also after a failed one
+/// (then `start` is null). `kept` tells how the block is given back.
 #[inline]
 pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) {
     with_attached(|heap| heap.note_allocated(start.addr(), layout, || Some(kept())));
 }
 
-/// Called by the tracking allocator before each free; says whether the allocator behind it is to
-/// free the block now. If it is to do so later, it is told by what `kept` gives.
+/// The tracking allocator calls this function before each free. Returns whether the inner allocator
+/// is to free the block now. Otherwise the heap frees the block later, by means of `kept`.
 #[inline]
 pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
     let now = with_attached(|heap| {
@@ -108,8 +109,9 @@ pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept)
     now
 }
 
-/// Whether the block is one of a model, so that it must not be made larger in place: who still uses
-/// the old one is to be found. Or it was one, and the allocator behind does not know it.
+/// Whether the block belongs to a model, so that it must not be enlarged in place: a later use of
+/// the old block is to be found. Or the block belonged to a model, and the inner allocator does not
+/// know it.
 #[inline]
 pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
     let knows = with_attached(|heap| {
@@ -119,8 +121,8 @@ pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
     knows.flatten() == Some(true) || guarded::is_one(start.addr())
 }
 
-/// Called by the tracking allocator after each successful reallocation of an unknown block at
-/// `old`.
+/// The tracking allocator calls this function after each successful reallocation of an unknown
+/// block at `old`.
 #[inline]
 pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout: Layout) {
     with_attached(|heap| {
@@ -129,8 +131,8 @@ pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout
     });
 }
 
-/// Whether the global allocator of this program reports to this module. Without it, no object on
-/// the heap has a stable name.
+/// Whether the global allocator of this program reports to this module. Otherwise no object on the
+/// heap has a stable name.
 pub(crate) fn installed() -> bool {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     *INSTALLED.get_or_init(|| {

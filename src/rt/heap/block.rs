@@ -1,11 +1,11 @@
-//! What is known of a block of the heap, and what is it called?
+//! What is known of a block of the heap, and what is its name?
 
 use std::alloc::Layout;
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::{NOWHERE, verdict};
 
-/// A block of the heap that is live or was freed, and what makes up its name.
+/// A block of the heap that is live or was freed, with the parts of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
     /// The address of the first byte.
@@ -14,24 +14,26 @@ pub(crate) struct Block {
     pub(crate) size: usize,
     /// In bytes.
     pub(crate) align: usize,
-    /// Who allocated it.
+    /// The thread that allocated the block.
     pub(crate) thread: u32,
-    /// How many events that thread had performed.
+    /// The number of events of that thread before the allocation.
     pub(crate) events: u32,
-    /// Which block of this layout it is since that event, counted from 0.
+    /// The number of the block among those of this layout since that event, counted from 0.
     pub(crate) nth: u32,
-    /// Whether somebody asked for it, and may have put something about it into a table.
+    /// Whether [`Heap::find`](super::Heap::find) has returned the block, so that a table may have
+    /// an entry for it.
     pub(crate) found: bool,
-    /// Whether it must be freed before the execution ends, whether it was found or not.
+    /// Whether the block must be freed before the execution ends, found or not.
     pub(crate) owed: bool,
-    /// Whether it may stay allocated when the execution ends.
+    /// Whether the block may stay allocated when the execution ends.
     pub(crate) forgiven: bool,
-    /// Whether the references to it are counted out of sight, so that nobody has a pointer to it
-    /// who has none of them.
+    /// Whether the model does not see the reference counts of the block. Then only the owners of a
+    /// reference have a pointer to the block.
     pub(crate) counted: bool,
-    /// Who freed it, and how many events that thread had performed; nobody while it is alive.
+    /// The thread that freed the block, and the number of its events; `None` while the block is
+    /// alive.
     pub(crate) freed: Option<(u32, u32)>,
-    /// On which shelf of the stock it belongs.
+    /// The shelf of the stock to which the block belongs.
     pub(super) shelf: u32,
 }
 
@@ -59,12 +61,12 @@ impl Block {
         }
     }
 
-    /// Whether it was allocated like this.
+    /// Whether the block was allocated with this layout.
     pub(super) fn has(&self, layout: Layout) -> bool {
         (self.size, self.align) == (layout.size(), layout.align())
     }
 
-    /// A block that has been in stock is handed out anew, to this thread after so many events.
+    /// Reuses a block of the stock: this thread gets the block after this number of events.
     #[inline]
     pub(super) fn renew(&mut self, (thread, events): (u32, u32), nth: u32) {
         *self = Block {
@@ -80,7 +82,7 @@ impl Block {
         };
     }
 
-    /// What is the same in each execution with the same history.
+    /// The name, which is the same in each execution with the same history.
     pub(crate) fn name(&self) -> verdict::Block {
         verdict::Block {
             thread: ThreadId(self.thread),

@@ -1,15 +1,16 @@
 //! Which block contains an address?
 //!
-//! A hash table with open addressing. A block is in it once, under the *cell* that its start lies
-//! in, where cells are as wide as the block's size rounded up to a power of two (its *class*). So
-//! inserting and removing touch one entry. To find the block around an address, each class that has
-//! blocks is asked for two cells, the one of the address and the one before it: a block is no
-//! longer than a cell of its class, so it begins in no other. Live blocks do not overlap and are
-//! longer than half a cell, so no more than two begin in one cell, except that all small sizes
-//! share a class. A class that has had no block around there is not asked.
+//! The index is a hash table with open addressing. It contains a block once, under the *cell* that
+//! contains its start, where cells are as wide as the block's size rounded up to a power of two
+//! (its *class*). So inserting and removing touch one entry. To find the block around an address,
+//! the search looks up two cells in each class that has blocks: the cell of the address and the one
+//! before it. A block is no longer than a cell of its class, so it begins in no other. Live blocks
+//! do not overlap and are longer than half a cell, so no more than two begin in one cell, except
+//! that all small sizes share a class. The search skips classes that have had no block around the
+//! address.
 //!
-//! Why not an ordered structure: each block is inserted and removed, and few are ever asked for. In
-//! nanoseconds, blocks of 16 to 215 bytes in random order:
+//! Why not an ordered structure: each block is inserted and removed, and few blocks are ever looked
+//! up. In nanoseconds, blocks of 16 to 215 bytes in random order:
 //!
 //! | live blocks | insert and remove: this table | `BTreeMap` | sorted `Vec` | find: this table | `BTreeMap` | sorted `Vec` |
 //! |---|---|---|---|---|---|---|
@@ -24,19 +25,18 @@ use crate::rt::heap::block::Block;
 use crate::rt::heap::classes::{Classes, class};
 use crate::rt::rare::{cold_path, mostly, rarely};
 
-/// The blocks of an execution, by address: live ones, and those that were freed and whose memory is
-/// kept.
+/// The blocks of an execution, by address: the live ones, and the freed ones with kept memory.
 ///
-/// A block in stock stays in its slot when the execution ends, so that it is listed again without a
-/// search when it is handed out. It is no block of the execution until then.
+/// A block of the stock stays in its slot when the execution ends, so that it is listed again
+/// without a search when a thread gets it. Until then it is no block of the execution.
 pub(super) struct Blocks {
-    /// As many as a power of two, or none; never more than half of them in use.
+    /// A power of two slots, or none; never more than half of them in use.
     slots: Vec<Slot>,
-    /// How many of them are in use.
+    /// The number of slots in use.
     len: usize,
-    /// How many blocks are live.
+    /// The number of live blocks.
     live: usize,
-    /// How many of the slots in use have a block that is not to be stocked.
+    /// The number of slots in use for blocks that do not belong to the stock.
     unstocked: usize,
     classes: Classes,
     /// The serial number of the newest block ever.
@@ -45,43 +45,42 @@ pub(super) struct Blocks {
     cleared: u64,
     /// Slots with a serial number up to this one are empty.
     emptied: u64,
-    /// The blocks of the execution that have not been in stock before: start, size and serial
-    /// number.
+    /// The blocks of the execution that did not come from the stock: start, size and serial number.
     fresh: Vec<(usize, usize, u64)>,
-    /// Where the block is listed that was found last, if none was listed or taken off since.
+    /// The slot of the block that was found last, if no block was listed or removed since.
     latest: Option<usize>,
-    /// Where blocks were listed that were found before, by [`near`].
+    /// The slots of blocks that were found before, by [`near`].
     recent: [u32; NEAR],
 }
 
-/// An entry of the table. Empty slots end a search; which ones are empty depends on
-/// [`Blocks::emptied`], so that clearing the table writes nothing into it.
+/// An entry of the table. Empty slots end a search. [`Blocks::emptied`] decides which slots are
+/// empty, so clearing the table writes nothing into it.
 #[derive(Clone, Copy)]
 struct Slot {
     block: Block,
     serial: u64,
 }
 
-/// Where a block was listed, and its serial number.
+/// The slot of a block, and its serial number.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Listing {
     slot: u32,
     serial: u64,
 }
 
-/// In how many places there may be a block that is found without a search.
+/// The number of entries for blocks that are found without a search.
 const NEAR: usize = 32;
 
-/// In which of them a block around this address is noted.
+/// The entry for a block around this address.
 #[inline]
 fn near(address: usize) -> usize {
     (address >> 4) % NEAR
 }
 
-/// To look through more blocks than this takes as long as to search for one.
+/// To scan more blocks than this takes as long as a search for one.
 const FEW: usize = 8;
 
-/// So many slots are few: 16 KiB.
+/// The number of slots up to which a table is small: 16 KiB.
 const SMALL_TABLE: usize = 256;
 
 const EMPTY: Slot = Slot {
@@ -89,10 +88,10 @@ const EMPTY: Slot = Slot {
     serial: 0,
 };
 
-/// Whether there may be a block that contains the address and is newer than the one with this
-/// serial number, which contains it, too. Live blocks overlap where another OS thread has freed
-/// one, and its memory was made into another. What is in stock was nobody's, so only those have to
-/// be asked that were not.
+/// Whether another block may contain the address and be newer than the block with this serial
+/// number, which contains the address, too. Live blocks overlap if another OS thread has freed one
+/// and the allocator has reused its memory for another. Memory of the stock was free before its
+/// reuse, so only the blocks that did not come from the stock need a check.
 fn may_be_newer(fresh: &[(usize, usize, u64)], address: usize, serial: u64) -> bool {
     fresh.len() > FEW
         || fresh
@@ -121,19 +120,19 @@ impl Default for Blocks {
 /// A block that has been freed.
 pub(super) struct Ended {
     pub(super) is_found: bool,
-    /// Whether it was freed by the thread that made it, before the next event of that one.
+    /// Whether the allocating thread freed the block before its own next event.
     pub(super) by_maker: bool,
-    /// On which shelf it belongs.
+    /// The shelf to which the block belongs.
     pub(super) shelf: u32,
 }
 
 impl Blocks {
-    /// How many blocks are live.
+    /// The number of live blocks.
     pub(super) fn live(&self) -> usize {
         self.live
     }
 
-    /// Forgets all blocks. Those that were freed and are stocked keep their slots.
+    /// Forgets all blocks. Freed blocks that belong to the stock keep their slots.
     pub(super) fn clear(&mut self) {
         self.cleared = self.serial;
         self.latest = None;
@@ -152,8 +151,8 @@ impl Blocks {
         self.classes.clear();
     }
 
-    /// Whether there has never been more than a small exploration has, so that the tables are
-    /// small, too.
+    /// Whether the number of blocks has never exceeded that of a small exploration, so that the
+    /// tables are small, too.
     pub(super) fn are_few(&self) -> bool {
         self.slots.len() <= SMALL_TABLE
     }
@@ -166,7 +165,8 @@ impl Blocks {
             .map(|slot| slot.block)
     }
 
-    /// Adds the start and the size of each live block to the list. Gives how many bytes they have.
+    /// Adds the start and the size of each live block to the list. Returns their total size in
+    /// bytes.
     pub(super) fn list(&self, list: &mut Vec<(usize, usize)>) -> usize {
         let (mut left, mut bytes) = (self.live, 0);
         for slot in &self.slots {
@@ -182,16 +182,16 @@ impl Blocks {
         bytes
     }
 
-    /// Lists a live block that the allocator has made. Blocks without a byte are not listed,
-    /// because no address is in them.
+    /// Lists a live block that the allocator has made. Blocks of size 0 are not listed, because
+    /// they contain no address.
     pub(super) fn insert(&mut self, block: Block) -> Listing {
         let listing = self.place(block);
         self.fresh.push((block.start, block.size, listing.serial));
         listing
     }
 
-    /// Lists a live block that has been in stock since it was listed like this, under a new name.
-    /// False if its slot is another one by now.
+    /// Lists a block of the stock as live again, under a new name. `listing` is its entry from
+    /// before. Returns false if its slot contains another block by now.
     #[inline]
     pub(super) fn renew(
         &mut self,
@@ -228,7 +228,7 @@ impl Blocks {
         let mut at = self.home(block.start, block.size);
         while !self.is_empty(at) {
             if self.slots[at].block.start == block.start {
-                // Its free was not heard of, or it has been in stock.
+                // The heap has missed the free of the block, or the block has been in the stock.
                 self.forget(at);
                 return self.place(block);
             }
@@ -249,8 +249,8 @@ impl Blocks {
         }
     }
 
-    /// Notes that the live block with this start and layout has been freed `by` a thread after so
-    /// many events.
+    /// Notes that the thread `by` has freed the live block with this start and layout after this
+    /// number of events.
     #[inline]
     pub(super) fn end(&mut self, start: usize, layout: Layout, by: (u32, u32)) -> Option<Ended> {
         let at = self.listed(start, layout.size())?;
@@ -267,8 +267,8 @@ impl Blocks {
         })
     }
 
-    /// Whether [`Blocks::find`] certainly finds a block with this start and size for the address,
-    /// and it is the one that `is_it` is asked about. Marks it as found then.
+    /// Whether [`Blocks::find`] certainly returns a block with this start and size for the address,
+    /// and `is_it` accepts this block. If so, marks the block as found.
     #[inline]
     pub(super) fn is_still(
         &mut self,
@@ -289,8 +289,8 @@ impl Blocks {
         is_still
     }
 
-    /// Notes that the live block with this start and size has been freed `by` a thread after so
-    /// many events. Gives it as it was.
+    /// Notes that the thread `by` has freed the live block with this start and size after this
+    /// number of events. Returns the block as it was.
     #[inline]
     pub(super) fn bury(&mut self, start: usize, size: usize, by: (u32, u32)) -> Option<Block> {
         let at = self.listed(start, size)?;
@@ -304,7 +304,7 @@ impl Blocks {
         Some(before)
     }
 
-    /// Takes the block with this start and size off the list.
+    /// Removes the block with this start and size from the list.
     pub(super) fn remove(&mut self, start: usize, size: usize) -> Option<Block> {
         let at = self.listed(start, size)?;
         let block = self.slots[at].block;
@@ -312,13 +312,13 @@ impl Blocks {
         Some(block)
     }
 
-    /// The block with this start and size, if it is on the list.
+    /// The block with this start and size, if it is listed.
     pub(super) fn get(&self, start: usize, size: usize) -> Option<Block> {
         let at = self.listed(start, size)?;
         Some(self.slots[at].block)
     }
 
-    /// Where the block with this start and size is listed.
+    /// The slot of the block with this start and size.
     #[inline]
     fn listed(&self, start: usize, size: usize) -> Option<usize> {
         if rarely!(self.len == 0 || size == 0) {
@@ -335,8 +335,8 @@ impl Blocks {
         None
     }
 
-    /// Whether the block with this start and size that was listed like this was freed. Another one
-    /// may have had its memory since.
+    /// Whether the block with this start, size and listing was freed. Another block may have had
+    /// its memory since.
     pub(super) fn is_gone(&self, start: usize, size: usize, listing: &Listing) -> bool {
         let slot = self.listed(start, size).map(|at| &self.slots[at]);
         slot.is_some_and(|slot| slot.serial == listing.serial && !slot.block.is_live())
@@ -349,7 +349,7 @@ impl Blocks {
         Some(self.slots[at].block)
     }
 
-    /// Where the newest live block is listed that contains `address`.
+    /// The slot of the newest live block that contains `address`.
     fn live_at(&mut self, address: usize) -> Option<usize> {
         let again = self.latest.filter(|&at| {
             let block = &self.slots[at].block;
@@ -364,8 +364,8 @@ impl Blocks {
         Some(at)
     }
 
-    /// Where the newest live block is listed that contains `address`, if it was found before and
-    /// certainly is that.
+    /// The slot of the newest live block that contains `address`, if an earlier search has found
+    /// the block and no other block can be the newest.
     fn found_before(&self, address: usize) -> Option<usize> {
         let at = self.recent[near(address)] as usize;
         let slot = self.slots.get(at)?;
@@ -380,31 +380,34 @@ impl Blocks {
         Some(self.slots[at].block)
     }
 
-    /// The newest block that contains `address`, or did so before it was freed. Marks nothing.
+    /// The newest block that contains `address`, or did so before it was freed. Does not mark the
+    /// block.
     pub(super) fn peek(&self, address: usize) -> Option<Block> {
         let at = (self.position(address, true)).or_else(|| self.position(address, false))?;
         Some(self.slots[at].block)
     }
 
-    /// The start and the size of the newest live block that contains `address`. Marks nothing.
+    /// The start and the size of the newest live block that contains `address`. Does not mark the
+    /// block.
     pub(super) fn around(&self, address: usize) -> Option<(usize, usize)> {
         let block = &self.slots[self.position(address, true)?].block;
         Some((block.start, block.size))
     }
 
-    /// Whether a live block contains `address`. Marks nothing.
+    /// Whether a live block contains `address`. Does not mark the block.
     pub(super) fn contain(&self, address: usize) -> bool {
         self.position(address, true).is_some()
     }
 
-    /// Says something of the newest block that contains `address`, if there is one.
+    /// Applies `mark` to the newest block that contains `address`, if there is one.
     pub(super) fn mark(&mut self, address: usize, mark: impl FnOnce(&mut Block)) {
         if let Some(at) = self.live_at(address) {
             mark(&mut self.slots[at].block);
         }
     }
 
-    /// Where the newest block is listed that contains `address` and is live or not.
+    /// The slot of the newest block that contains `address`, among the live blocks or among the
+    /// others.
     fn position(&self, address: usize, live: bool) -> Option<usize> {
         let mut newest = None;
         let mut classes = self.classes.around(address);
@@ -440,8 +443,8 @@ impl Blocks {
         self.latest = None;
         self.len -= 1;
         self.classes.remove(size);
-        // A search ends at the first empty slot, so entries behind the hole that are looked for
-        // from before it, or from its own place, have to move into it.
+        // A search ends at the first empty slot. So an entry behind the hole has to move into the
+        // hole if its search begins before the hole, or at it.
         let mut at = self.next(hole);
         while !self.is_empty(at) {
             let block = &self.slots[at].block;
@@ -471,14 +474,15 @@ impl Blocks {
         }
     }
 
-    /// Where the search for a block with this start and size begins.
+    /// The slot at which the search for a block with this start and size begins.
     #[inline]
     fn home(&self, start: usize, size: usize) -> usize {
         let class = class(size);
         self.slot_of(start >> class, class)
     }
 
-    /// Where the search for the blocks that begin in a cell begins. There must be slots.
+    /// The slot at which the search for the blocks that begin in a cell begins. The table must have
+    /// slots.
     #[inline]
     fn slot_of(&self, cell: usize, class: u32) -> usize {
         // The upper half of a product with an odd constant (the golden ratio) depends on all bits.
@@ -491,7 +495,7 @@ impl Blocks {
         (at + 1) & (self.slots.len() - 1)
     }
 
-    /// How many steps forward it is from one slot to another.
+    /// The number of steps forward from one slot to another.
     #[inline]
     fn distance(&self, from: usize, to: usize) -> usize {
         to.wrapping_sub(from) & (self.slots.len() - 1)
@@ -502,7 +506,7 @@ impl Blocks {
         self.slots[at].serial <= self.emptied
     }
 
-    /// Whether the block in a slot is one of the execution.
+    /// Whether the block in a slot belongs to the execution.
     #[inline]
     fn has(&self, slot: &Slot) -> bool {
         slot.serial > self.cleared

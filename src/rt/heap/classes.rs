@@ -1,9 +1,9 @@
-//! Of which classes may there be a block around an address?
+//! Which classes may have a block around an address?
 //!
-//! A block's [`class`] says how wide the cells are in which it is listed. Each class costs two
-//! searches for whoever looks for a block, so it is noted of which of them there was a block around
-//! there. What was noted is taken back only with all else, so it may be too much, and is never too
-//! little.
+//! A block's [`class`] is the width of the cells under which it is listed. Each class costs two
+//! lookups in the search for a block. So this set records the classes that have had a block around
+//! an address. An entry is removed only together with all others, so the set may contain too many
+//! classes, and never too few.
 
 /// A layout is at most `isize::MAX` bytes long.
 const CLASSES: usize = usize::BITS as usize;
@@ -11,32 +11,33 @@ const CLASSES: usize = usize::BITS as usize;
 /// Blocks of up to 64 bytes are in one class.
 const SMALLEST: u32 = 6;
 
-/// How many bits tell addresses in one grain of memory apart, and how many grains are told apart.
+/// The number of bits of the width of one grain of memory, and the number of grains that are
+/// distinguished.
 const GRAIN: u32 = 9;
 const GRAINS: usize = 256;
 
-/// Blocks of larger classes are wide. A small one is in nine grains at the most.
+/// Blocks of larger classes are wide. A small block touches nine grains at the most.
 const SMALL: u32 = 12;
 
-/// In which grain of memory an address is.
+/// The grain of memory that contains an address.
 #[inline]
 fn grain(address: usize) -> usize {
     address >> GRAIN
 }
 
-/// The number of bits in the width of the cells in which blocks of this size are listed.
+/// The number of bits of the width of the cells under which blocks of this size are listed.
 #[inline]
 pub(super) fn class(size: usize) -> u32 {
     (size.saturating_sub(1) | ((1 << SMALLEST) - 1)).ilog2() + 1
 }
 
-/// The classes of the blocks that are listed.
+/// The classes of the listed blocks.
 pub(super) struct Classes {
-    /// How many blocks there are of each class, and the set of classes that have any.
+    /// The number of blocks of each class, and the set of classes that have any.
     population: [usize; CLASSES],
     any: u64,
     /// For each [`grain`] the classes of the small blocks that have had memory there, and the
-    /// classes of the others. None as long as there are no blocks.
+    /// classes of the others. Empty as long as there are no blocks.
     grains: Vec<u64>,
     wide: u64,
 }
@@ -53,12 +54,12 @@ impl Default for Classes {
 }
 
 impl Classes {
-    /// Makes room for grains, before the first block is added.
+    /// Allocates the grains, before the first block is added.
     pub(super) fn make_room(&mut self) {
         self.grains.resize(GRAINS, 0);
     }
 
-    /// There is a block of so many bytes here, of which there must be one.
+    /// Adds a block of this size, which is not 0.
     #[inline]
     pub(super) fn add(&mut self, start: usize, size: usize) {
         let class = class(size);
@@ -73,7 +74,7 @@ impl Classes {
         }
     }
 
-    /// A block of so many bytes is no more.
+    /// Removes a block of this size.
     #[inline]
     pub(super) fn remove(&mut self, size: usize) {
         let class = class(size);
@@ -83,7 +84,7 @@ impl Classes {
         }
     }
 
-    /// There are no blocks.
+    /// Removes all blocks.
     pub(super) fn clear(&mut self) {
         self.population = [0; CLASSES];
         self.any = 0;
@@ -91,8 +92,8 @@ impl Classes {
         self.wide = 0;
     }
 
-    /// The set of the classes of which there may be a block around this address: for each a bit,
-    /// the number of which it is.
+    /// The set of the classes that may have a block around this address: one bit for each class, at
+    /// the position of its number.
     #[inline]
     pub(super) fn around(&self, address: usize) -> u64 {
         let small = self.grains.get(grain(address) % GRAINS);

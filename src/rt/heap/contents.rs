@@ -1,8 +1,9 @@
-//! Does memory hold what it has held before?
+//! Does memory hold the same contents as before?
 //!
-//! A loop that takes a lock, finds nothing, and gives it back only looks, also if it has asked for
-//! `&mut` on the way: `queue.lock().unwrap().pop_front()` does. One that changes a `Cell` behind a
-//! lock gets on, and has never asked. So what a lock protects is compared with what it was.
+//! A loop that takes a lock, finds nothing, and releases the lock only looks, even if it has
+//! requested `&mut` in between: `queue.lock().unwrap().pop_front()` does. A loop that changes a
+//! `Cell` behind a lock makes progress, and has never requested `&mut`. So the contents behind a
+//! lock are compared with the earlier contents.
 
 use std::hint::black_box;
 use std::ptr;
@@ -10,19 +11,21 @@ use std::ptr;
 use crate::rt::event::mix::{STEP, mix};
 use crate::rt::heap::Heap;
 
-/// Data of more bytes is not looked at when its lock is taken, which is often.
+/// The largest data in bytes that is read when its lock is taken, which happens often.
 const BYTES_MAX: usize = 4 * 1024;
 
 const WORD: usize = size_of::<usize>();
 
-/// The most bytes and blocks that something may lead to where a loop may wait, which is seldom.
+/// The most bytes and blocks reachable from data that are read where a loop may wait, which is
+/// rare.
 const REACH_MAX: usize = 64 * 1024;
 const BLOCKS_MAX: usize = 32;
 
-/// Words below are numbers: no system has memory there.
+/// Words below this value are numbers: no system has memory at such addresses.
 pub(crate) const LOWEST_ADDRESS: usize = 0x1000;
 
-/// The bytes of this memory, as one word that is another one if they are; 0 if they are too many.
+/// A hash of the bytes of this memory: one word that differs if the bytes differ; 0 if there are
+/// too many bytes.
 ///
 /// # Safety
 ///
@@ -31,7 +34,8 @@ pub(crate) const LOWEST_ADDRESS: usize = 0x1000;
 pub(crate) unsafe fn of_bytes(start: usize, size: usize) -> u64 {
     // Most data is a number or a flag.
     let at = black_box(start);
-    // SAFETY: the caller says that it can be read, and what has to be aligned is.
+    // SAFETY: the caller guarantees that the memory can be read, and the match checks the alignment
+    // where a type needs one.
     unsafe {
         match size {
             0 => 0,
@@ -43,7 +47,7 @@ pub(crate) unsafe fn of_bytes(start: usize, size: usize) -> u64 {
     }
 }
 
-/// [`of_bytes`] for what is not one number.
+/// [`of_bytes`] for data that is not one number.
 ///
 /// # Safety
 ///
@@ -54,18 +58,18 @@ unsafe fn of_many_bytes(start: usize, size: usize) -> u64 {
         return 0;
     }
     let mut mixed = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the memory can be read.
     unsafe { each_word(start, size, |word| mixed = mix_in(mixed, word as u64)) };
     mixed
 }
 
-/// The bytes of this memory and of all blocks of this heap that it leads to, as one word that is
-/// another one if something is different. `None` if that is not known, because it leads to one of
-/// these stacks of threads, or because it is much.
+/// A hash of the bytes of this memory and of all blocks of this heap that are reachable from it:
+/// one word that differs if some byte differs. `None` if the hash is not known, because a pointer
+/// leads to one of these stacks of threads, or because the reachable memory is too large.
 ///
-/// Which addresses blocks have says nothing: what was put in the place of something that is just
-/// like it is the same. What is neither in a block nor on a stack is taken for a number: an address
-/// cannot be told from two short numbers in a row.
+/// The addresses of blocks do not count: a block that replaces another one with equal contents
+/// gives the same hash. A word that points neither into a block nor to a stack is taken for a
+/// number, because an address cannot be distinguished from two short numbers in a row.
 ///
 /// # Safety
 ///
@@ -76,13 +80,13 @@ pub(crate) unsafe fn of_reach(
     memory: (usize, usize),
 ) -> Option<u64> {
     let recording = heap.record(false);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the memory can be read.
     let mixed = unsafe { follow(heap, stacks, memory) };
     heap.record(recording);
     mixed
 }
 
-/// [`of_reach`] while nothing is recorded.
+/// [`of_reach`], called while recording is off.
 ///
 /// # Safety
 ///
@@ -129,8 +133,8 @@ unsafe fn follow(
             }
             mixed = mix_in(mix_in(mixed, number as u64), (word - block.0) as u64);
         };
-        // SAFETY: the caller says it of the first, and the others are blocks that the allocator has
-        // handed out and has not got back.
+        // SAFETY: the caller guarantees it for the first memory, and the others are blocks that the
+        // allocator has provided and that have not been given back to it.
         unsafe { each_word(start, size, meet) };
         if !is_known {
             return None;
@@ -154,8 +158,8 @@ pub(crate) unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(u
     let mut at = black_box(start);
     while at < end {
         let whole = at.is_multiple_of(WORD) && end - at >= WORD;
-        // SAFETY: it is in the memory of which the caller says that it can be read, and aligned
-        // where it is a whole word.
+        // SAFETY: the address is in the memory for which the caller guarantees that it can be read,
+        // and it is aligned where a whole word is read.
         meet(unsafe {
             match whole {
                 true => read::<usize>(at),
@@ -166,15 +170,16 @@ pub(crate) unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(u
     }
 }
 
-/// The number there, as a debugger would read it: what is in it is the program's, and some of it
-/// may never have been written.
+/// Reads the number at this address, as a debugger would: the contents are the program's, and some
+/// of them may never have been written.
 ///
 /// # Safety
 ///
-/// It can be read, it is aligned, and the compiler does not know how its address was come by.
+/// The memory can be read, the address is aligned, and the compiler does not know the origin of the
+/// address.
 #[inline]
 unsafe fn read<N>(at: usize) -> N {
-    // SAFETY: the caller says that it can be read. It is read once, as it is, and only to be
-    // compared.
+    // SAFETY: the caller guarantees that the memory can be read. The memory is read once, as it is,
+    // and the number is only compared.
     unsafe { ptr::with_exposed_provenance::<N>(at).read_volatile() }
 }

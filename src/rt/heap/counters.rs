@@ -1,4 +1,4 @@
-//! Which block of its layout is it since its thread's last event?
+//! Which number does a block have among those of its layout since its thread's last event?
 
 use std::alloc::Layout;
 
@@ -6,7 +6,7 @@ use crate::rt::event::fence::MadeSoFar;
 use crate::rt::heap::Heap;
 use crate::rt::rare::Roomy;
 
-/// How many blocks each thread has allocated since its last event.
+/// For each thread, the number of blocks that it has allocated since its last event.
 #[derive(Default)]
 pub(super) struct Counters {
     /// By thread.
@@ -15,14 +15,14 @@ pub(super) struct Counters {
     execution: u64,
 }
 
-/// How many blocks of each layout a thread has allocated since its last event.
+/// For each layout, the number of blocks that a thread has allocated since its last event.
 #[derive(Clone)]
 struct Counter {
     execution: u64,
     events: u32,
-    /// Mostly there is one layout between two events.
+    /// Usually there is one layout between two events.
     first: (Layout, u32),
-    /// Seldom there are many, so a list is faster than a map.
+    /// Many layouts are rare, so a list is faster than a map.
     others: Vec<(Layout, u32)>,
 }
 
@@ -32,8 +32,8 @@ impl Counters {
         self.execution += 1;
     }
 
-    /// The number of the next block of this layout that a thread allocates which has performed so
-    /// many events, counted from 0.
+    /// The number of the next block of this layout for a thread with this number of events, counted
+    /// from 0.
     #[inline(always)]
     pub(super) fn next(&mut self, (thread, events): (u32, u32), layout: Layout) -> u32 {
         let execution = self.execution;
@@ -51,8 +51,8 @@ impl Counters {
         0
     }
 
-    /// How many blocks of each layout, by its size and alignment in bytes, this thread has
-    /// allocated since this event.
+    /// For each layout, given by its size and alignment in bytes, the number of blocks that this
+    /// thread has allocated since this event.
     pub(super) fn so_far(
         &self,
         (thread, events): (u32, u32),
@@ -69,7 +69,7 @@ impl Counters {
     #[cold]
     fn grow(&mut self, thread: usize) {
         let counter = Counter {
-            // Before the first one.
+            // An execution number before the first one.
             execution: self.execution.wrapping_sub(1),
             events: 0,
             first: (Layout::new::<()>(), 0),
@@ -80,7 +80,8 @@ impl Counters {
 }
 
 impl Heap {
-    /// How many blocks of each layout the thread that allocates has made since its last event.
+    /// For each layout, the number of blocks that the allocating thread has made since its last
+    /// event.
     pub(crate) fn made_since_event(&self) -> MadeSoFar {
         let by = self.thread.get();
         let made = self.with(|state| state.counters.so_far(by).collect());
@@ -89,7 +90,7 @@ impl Heap {
 }
 
 impl Counter {
-    /// The number of the next block of this layout, which is not the first one.
+    /// The number of the next block of this layout, which is not the first layout.
     fn next(&mut self, layout: Layout) -> u32 {
         if self.first.0 == layout {
             self.first.1 = self.first.1.wrapping_add(1);
@@ -102,7 +103,7 @@ impl Counter {
         };
         let nth = self.others[at].1;
         self.others[at].1 = nth.wrapping_add(1);
-        // Half way to the front, so that the layouts in use are found soon.
+        // The entry moves half way to the front, so that the layouts in use are found soon.
         self.others.swap(at, at / 2);
         nth
     }

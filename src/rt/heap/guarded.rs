@@ -1,22 +1,23 @@
-//! How is a use of freed memory found that goes through nothing of this crate's?
+//! How is a use of freed memory found that goes through no function of this crate?
 //!
-//! Where a thread is held up, to see what it does once others have gone on, each block of the model
-//! has pages of its own, which are locked when it is freed. So who still uses it, in whatever way,
-//! has a fault ([`faults`](crate::rt::exec::faults)). That takes a system call for each block, and
-//! is done in the few executions that are made for it.
+//! In an execution that delays a thread, to see a use behind the steps of other threads, each block
+//! of the model has pages of its own, which are locked when the block is freed. So any later use of
+//! the block, in whatever way, causes a fault ([`faults`](crate::rt::exec::faults)). This takes a
+//! system call for each block, and happens only in the few executions that are made for it.
 //!
-//! A part of the addresses is set aside once in a process, and heaps get parts of that. Within one
-//! exploration no page is used twice. Behind it all are unlocked with one call, and nothing that it
-//! has made is watched any more: a block that outlives it, as one of a list in which the test
-//! collects something, is recognised by its address when it is freed, and its memory goes back to
-//! the system, but is not locked. (To lock a page divides a mapping, of which the system has some
-//! 65,000 for a process. Nobody would ever unlock it, so a process with many tests would have none
-//! left for stacks.) The next exploration goes on behind the last block that has not been freed. If
-//! all is used up, or a block is large, the block comes from the allocator as ever.
+//! A range of addresses is set aside once in a process, and heaps get parts of the range. Within
+//! one exploration no page is used twice. When the exploration ends, one call unlocks all pages,
+//! and its blocks are no longer watched. A block that outlives the exploration, for example one of
+//! a list in which the test collects results, is recognised by its address when it is freed. Its
+//! memory goes back to the system, but is not locked. (Locking a page divides a mapping, and the
+//! system has some 65,000 mappings for a process. No exploration would ever unlock such a page, so
+//! a process with many tests would have no mappings left for stacks.) The next exploration begins
+//! behind the last block that has not been freed. If the range is used up, or a block is large, the
+//! block comes from the allocator as usual.
 //!
-//! Who frees a block may be on another OS thread, and the exploration may end at that moment. So
-//! what is known of each block is in one atomic byte for its first page, which goes from one state
-//! to the next as [`free`] and `Part::end` say.
+//! The free of a block may happen on another OS thread, and the exploration may end at that moment.
+//! So the state of each block is in one atomic byte for its first page. [`free`] and `Part::end`
+//! make its transitions.
 
 use std::alloc::Layout;
 
@@ -24,12 +25,13 @@ use crate::rt::event::schedule::Guarded;
 use crate::rt::heap::Heap;
 
 impl Heap {
-    /// From now on these blocks get pages of their own, and a use after their free is a fault.
+    /// From now on the selected blocks get pages of their own, and a use after their free is a
+    /// fault.
     pub(crate) fn guard(&self, which: Guarded) {
         self.guarding.set(Some(which));
     }
 
-    /// A block with pages of its own, if it is one of these.
+    /// A block with pages of its own, if the selection contains the block.
     #[cold]
     pub(super) fn hand_out_guarded(&self, layout: Layout, which: Guarded) -> Option<*mut u8> {
         let (_, events) = self.thread.get();
@@ -42,16 +44,16 @@ impl Heap {
     }
 }
 
-/// The largest blocks that get pages of their own, in bytes: what threads hand to each other by
-/// pointers is small.
+/// The largest blocks that get pages of their own, in bytes. Data that threads pass to each other
+/// by pointers is small.
 #[cfg(all(unix, target_pointer_width = "64"))]
 const SIZE_MAX: usize = 64 << 10;
 
-/// How many bytes of addresses are set aside.
+/// The number of bytes of addresses that are set aside.
 #[cfg(all(unix, target_pointer_width = "64"))]
 const ARENA: usize = 4 << 30;
 
-/// How many bytes a heap gets of them at once.
+/// The number of these bytes that a heap gets at once.
 #[cfg(all(unix, target_pointer_width = "64"))]
 const PART: usize = 1 << 20;
 
@@ -60,7 +62,7 @@ pub(crate) use pages::was_refused;
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub(super) use pages::{Pages, free, is_one};
 
-/// Whether a block can have pages of its own here.
+/// Whether this platform supports blocks with pages of their own.
 pub(crate) const CAN_LOCK: bool = cfg!(all(unix, target_pointer_width = "64"));
 
 /// Without pages there are no such blocks.
@@ -109,29 +111,29 @@ mod pages {
 
     /// The addresses that are set aside.
     struct Arena {
-        /// Where they begin, as a pointer that may be used for all of them.
+        /// The start of the range, as a pointer that is valid for the full range.
         start: *mut u8,
-        /// For each page what is known of the block that begins there: how many pages it has, and
-        /// what has become of it. 0 if none does.
+        /// For each page the state of the block that begins there: its number of pages, and its
+        /// flags. 0 if no block begins there.
         marks: &'static [AtomicU8],
     }
 
-    // SAFETY: who gets a part of it has got it from `Part::new`, which gives none that somebody
-    // has.
+    // SAFETY: each user of a part of the arena has got it from `Part::new`, which returns no part
+    // that is in use.
     unsafe impl Send for Arena {}
     // SAFETY: as above.
     unsafe impl Sync for Arena {}
 
-    /// What a mark says of the length of a block, in pages.
+    /// The bits of a mark that hold the length of a block, in pages.
     const LENGTH: u8 = 0x1f;
 
-    /// Somebody is freeing the block.
+    /// A thread is freeing the block.
     const LEAVES: u8 = 0x20;
 
-    /// It was freed, and is locked until its exploration ends.
+    /// The block was freed, and is locked until its exploration ends.
     const GONE: u8 = 0x40;
 
-    /// The exploration that has made it has ended.
+    /// The exploration that made the block has ended.
     const OLD: u8 = 0x80;
 
     /// The smallest page size of any supported system.
@@ -139,22 +141,22 @@ mod pages {
 
     const _: () = assert!(SIZE_MAX / PAGE_MIN <= LENGTH as usize);
 
-    /// `None` if the system has no addresses to be set aside.
+    /// `None` if the system has no such range of addresses.
     static SET_ASIDE: OnceLock<Option<Arena>> = OnceLock::new();
 
-    /// How many bytes of it are in parts.
+    /// The number of bytes of the range that are in parts.
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
     /// Whether a block was not locked, because the system has no more mappings for this process, or
     /// all addresses are used up.
     static REFUSED: AtomicBool = AtomicBool::new(false);
 
-    /// Whether a use of freed memory may have gone unseen because a block could not be locked.
+    /// Whether a use of freed memory may have been missed because a block could not be locked.
     pub(crate) fn was_refused() -> bool {
         REFUSED.load(Relaxed)
     }
 
-    /// The parts that no heap has. In some there is no room until blocks are freed.
+    /// The parts that no heap has. Some of them have no room until blocks are freed.
     static IDLE: Mutex<Vec<Part>> = Mutex::new(Vec::new());
 
     fn idle() -> MutexGuard<'static, Vec<Part>> {
@@ -165,16 +167,16 @@ mod pages {
         let start = map(ARENA, libc::PROT_NONE)?;
         let length = ARENA / page();
         let marks = map(length, ALL)?.cast::<AtomicU8>();
-        // SAFETY: these bytes are mapped for good, nobody else has them, and zeroes, which they
+        // SAFETY: these bytes are mapped for good, no other code has them, and zeroes, which they
         // are, are values of the type.
         let marks = unsafe { slice::from_raw_parts(marks, length) };
         Some(Arena { start, marks })
     }
 
-    /// So many bytes that nobody has.
+    /// Maps this number of new bytes.
     fn map(size: usize, access: libc::c_int) -> Option<*mut u8> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-        // SAFETY: a new mapping anywhere changes nothing that there is.
+        // SAFETY: a new mapping at an address that the system chooses changes no existing mapping.
         let start = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
         (start != libc::MAP_FAILED).then(|| start.cast())
     }
@@ -183,15 +185,15 @@ mod pages {
         SET_ASIDE.get()?.as_ref()
     }
 
-    /// Whether there is such a block at this address.
+    /// Whether a guarded block begins at this address.
     #[inline]
     pub(in super::super) fn is_one(start: usize) -> bool {
         arena().is_some_and(|arena| start.wrapping_sub(arena.start.addr()) < ARENA)
     }
 
-    /// Frees the block that begins at this address. Each use of it is a fault from now on, as long
-    /// as the exploration that has made it goes on. If it was freed before, or none begins there,
-    /// nothing is done: it is only the program that says so.
+    /// Frees the block that begins at this address. From now on each use of the block is a fault,
+    /// until the exploration that made the block ends. If the block was freed before, or no block
+    /// begins there, the call does nothing: only the program claims that there is a block.
     #[cold]
     pub(in super::super) fn free(start: *mut u8) {
         let Some(arena) = arena() else {
@@ -209,8 +211,8 @@ mod pages {
         };
         let size = usize::from(before & LENGTH) * page();
         if before & OLD == 0 {
-            // SAFETY: the pages are the block's alone, which nobody may use any more, and while its
-            // mark says that it leaves, nobody else gets them.
+            // SAFETY: the pages belong to this block alone, which no code may use any more, and
+            // while its mark has the bit `LEAVES`, no other block gets the pages.
             if !unsafe { allow(libc::PROT_NONE, start, size) } {
                 REFUSED.store(true, Relaxed);
             }
@@ -218,10 +220,10 @@ mod pages {
             if (mark.compare_exchange(before | LEAVES, gone, Release, Acquire)).is_ok() {
                 return;
             }
-            // The exploration has ended meanwhile, and may have unlocked all before this was
-            // locked. SAFETY: as above.
+            // The exploration has ended in the meantime, and may have unlocked its pages before
+            // these were locked. SAFETY: as above.
             if !unsafe { allow(ALL, start, size) } {
-                // It stays locked, and nobody's.
+                // The pages stay locked, and no block gets them.
                 return;
             }
         }
@@ -230,23 +232,24 @@ mod pages {
         mark.store(0, Release);
     }
 
-    /// Gives the memory of so many bytes from there on back to the system.
+    /// Gives the memory of `size` bytes from `start` on back to the system.
     ///
     /// # Safety
     ///
-    /// They are in the arena, and nobody has them but the caller.
+    /// The bytes are in the arena, and only the caller has them.
     unsafe fn give_back(start: *mut u8, size: usize) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { libc::madvise(start.cast(), size, libc::MADV_DONTNEED) };
     }
 
-    /// Says what may be done to so many bytes from there on, and whether the system agrees.
+    /// Sets the permitted accesses for `size` bytes from `start` on, and returns whether the system
+    /// agrees.
     ///
     /// # Safety
     ///
-    /// They are in the arena, and whoever has some of them may do there what is said.
+    /// The bytes are in the arena, and each holder of some of them may make these accesses there.
     unsafe fn allow(access: libc::c_int, start: *mut u8, size: usize) -> bool {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { libc::mprotect(start.cast(), size, access) == 0 }
     }
 
@@ -255,19 +258,19 @@ mod pages {
     /// A part of the arena.
     struct Part {
         start: *mut u8,
-        /// Those of its pages.
+        /// The marks of its pages.
         marks: &'static [AtomicU8],
-        /// In what lies before there may be blocks of explorations that have ended. In bytes, as
-        /// what is used.
+        /// The bytes before this offset may contain blocks of explorations that have ended. `from`
+        /// and `used` are in bytes.
         from: usize,
         used: usize,
     }
 
-    // SAFETY: it is the only one that has this part of the arena.
+    // SAFETY: a `Part` is the only value that has this part of the arena.
     unsafe impl Send for Part {}
 
     impl Part {
-        /// One that nobody has.
+        /// A part that no heap has.
         fn new() -> Option<Part> {
             let mut idle = idle();
             if let Some(at) = idle.iter_mut().rposition(Part::gets_room) {
@@ -277,9 +280,9 @@ mod pages {
             let arena = SET_ASIDE.get_or_init(set_aside).as_ref()?;
             let fits = |given: usize| Some(given + PART).filter(|&end| end <= ARENA);
             let given = GIVEN.fetch_update(Relaxed, Relaxed, fits).ok()?;
-            // SAFETY: that many bytes from there on are in the arena.
+            // SAFETY: the arena has that many bytes from its start on.
             let start = unsafe { arena.start.add(given) };
-            // SAFETY: nobody else has been given these pages.
+            // SAFETY: no other part has these pages.
             let is_open = unsafe { allow(ALL, start, PART) };
             is_open.then_some(Part {
                 start,
@@ -289,20 +292,20 @@ mod pages {
             })
         }
 
-        /// Whether there is room for a block of any size behind the last one that has not been
-        /// freed, as is known now. Nobody has the part.
+        /// Whether there is room for a block of any size behind the last block that is not known to
+        /// be freed. No heap has the part.
         fn gets_room(&mut self) -> bool {
             self.used = self.end_of_left(0..self.used);
             self.from = self.used;
             self.used + SIZE_MAX <= PART
         }
 
-        /// Behind which of these bytes, which begin and end with blocks, there are none but freed
-        /// ones.
+        /// The offset behind the last block in this range that has not been freed. The range begins
+        /// and ends with blocks.
         fn end_of_left(&self, within: Range<usize>) -> usize {
             let first = within.start / page();
             let marks = &self.marks[first..within.end / page()];
-            // Acquire: whoever has freed a block has done what it has to do there.
+            // Acquire: the thread that freed a block has finished its work there.
             let left = marks.iter().map(|mark| mark.load(Acquire));
             let mut left = left.enumerate().rev();
             let last = left.find(|(_, mark)| mark & LENGTH != 0 && mark & GONE == 0);
@@ -315,24 +318,25 @@ mod pages {
             let at = self.used;
             self.used = Some(at + size).filter(|&end| end <= PART)?;
             self.marks[at / page()].store((size / page()) as u8, Relaxed);
-            // SAFETY: it is within the part.
+            // SAFETY: the address is within the part.
             Some(unsafe { self.start.add(at) })
         }
 
-        /// The exploration that has the part has ended: unlocks what is locked. What lies behind
-        /// the last block that was not freed can be used again. False if the system does not agree.
+        /// Ends the exploration that has the part: unlocks the locked pages. The pages behind the
+        /// last block that was not freed can be used again. Returns false if the system does not
+        /// agree.
         fn end(&mut self) -> bool {
             let pages = self.from / page()..self.used / page();
             let mut some_gone = false;
             for mark in &self.marks[pages.clone()] {
-                // As long as a block is not old, its mark does not become 0. Who frees one from now
-                // on does not lock it.
+                // As long as a block is not old, its mark does not become 0. A free from now on
+                // does not lock the block.
                 if mark.load(Relaxed) != 0 {
                     some_gone |= mark.fetch_or(OLD, AcqRel) & GONE != 0;
                 }
             }
-            // SAFETY: it is within the part. What is locked there is nobody's, and who has the rest
-            // may use it already.
+            // SAFETY: the bytes are within the part. No block uses the locked pages, and the
+            // holders of the rest may use it already.
             let open = || unsafe { allow(ALL, self.start.add(self.from), self.used - self.from) };
             if some_gone && !open() {
                 return false;
@@ -344,9 +348,9 @@ mod pages {
                     continue;
                 }
                 let (at, size) = (at * page(), usize::from(mark & LENGTH) * page());
-                // What lies behind is used again soon.
+                // The pages behind it are used again soon.
                 if at < used {
-                    // SAFETY: it is within the part, and was freed.
+                    // SAFETY: the bytes are within the part, and their blocks were freed.
                     unsafe { give_back(self.start.add(at), size) };
                 }
                 self.marks[at / page()].store(0, Release);
@@ -357,7 +361,7 @@ mod pages {
         }
     }
 
-    /// The parts that a heap has. Blocks come from the last one.
+    /// The parts that a heap has. New blocks come from the last one.
     #[derive(Default)]
     pub(in super::super) struct Pages(Vec<Part>);
 
@@ -379,12 +383,12 @@ mod pages {
             self.0.last_mut()?.block(size)
         }
 
-        /// The exploration has ended: from now on nothing is a fault that was locked in it.
+        /// Ends the exploration: from now on no use of its pages is a fault.
         pub(in super::super) fn give_up(&mut self) {
             for mut part in self.0.drain(..) {
                 if part.end() {
-                    // The list may get longer, and a heap that is attached must not ask for a part
-                    // meanwhile.
+                    // The list may grow, and an attached heap must not request a part in the
+                    // meantime.
                     unrecorded(|| idle().push(part));
                 }
             }
@@ -396,12 +400,12 @@ mod pages {
         use super::*;
 
         fn write(block: *mut u8, byte: u8) {
-            // SAFETY: it has a page, which is not locked.
+            // SAFETY: the block has a page, which is not locked.
             unsafe { block.write_bytes(byte, page()) };
         }
 
         fn read(block: *mut u8) -> u8 {
-            // SAFETY: it has been written, and is not locked.
+            // SAFETY: the byte has been written, and its page is not locked.
             unsafe { block.read() }
         }
 
@@ -409,7 +413,7 @@ mod pages {
             [(); N].map(|()| part.block(page()).expect("it fits"))
         }
 
-        /// What the mark of this block says.
+        /// The mark of this block.
         fn mark(part: &Part, block: *mut u8) -> u8 {
             part.marks[(block.addr() - part.start.addr()) / page()].load(Relaxed)
         }
@@ -445,7 +449,7 @@ mod pages {
             write(other, 2);
             write(stays, 2);
             free(other);
-            // Whoever frees something once more changes nothing.
+            // A second free changes nothing.
             free(freed);
             free(other);
             assert!(part.end());
@@ -470,7 +474,7 @@ mod pages {
             for block in [first, second] {
                 free(block);
                 assert_eq!(mark(&part, block), 0);
-                // It is the system's, and accessible.
+                // The page is the system's again, and accessible.
                 assert_eq!(read(block), 0);
             }
             assert_eq!(read(third), 1);
@@ -521,7 +525,7 @@ mod pages {
                 (SIZE_MAX, page, true),
                 (0, 1, false),
                 (SIZE_MAX + 1, 1, false),
-                // It may come to lie on an odd page.
+                // The block may begin on an odd page.
                 (1, 2 * page, false),
             ] {
                 let layout = Layout::from_size_align(size, align).expect("a layout");

@@ -1,21 +1,21 @@
-//! How long does freed memory stay where it is?
+//! How long does freed memory stay in place?
 //!
-//! What a model's thread frees is kept from the allocator until the execution ends, so that whoever
-//! still uses it is found instead of reading what somebody else has put there. A program that frees
-//! much would need much memory, so beyond [`BYTES_MAX`] the oldest blocks are given back early; of
-//! those no use is found any more.
+//! A block that a thread of the model frees is kept from the allocator until the execution ends. So
+//! a later use of the block is found, and does not read data that other code has put there. A
+//! program that frees much would need much memory, so beyond [`BYTES_MAX`] the oldest blocks are
+//! given back early; later uses of those are not found.
 
 use std::alloc::Layout;
 use std::collections::VecDeque;
 
-/// How many bytes are kept at most.
+/// The number of bytes that are kept at most.
 const BYTES_MAX: usize = 64 << 20;
 
-/// A freed block, and how it is given back.
+/// A freed block, with the way to give it back.
 pub(crate) struct Kept {
     pub(crate) start: *mut u8,
     pub(crate) layout: Layout,
-    /// The allocator that it came from.
+    /// The allocator that made the block.
     pub(crate) allocator: *const (),
     /// Gives a block back to that allocator.
     pub(crate) release: unsafe fn(*const (), *mut u8, Layout),
@@ -23,13 +23,13 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(super) fn release(self) {
-        // SAFETY: whoever made this value was asked to free the block, by its owner, and did not;
-        // the allocator lives as long as the process, because it is the global one.
+        // SAFETY: the code that made this value was asked to free the block, by its owner, and did
+        // not; the allocator lives as long as the process, because it is the global one.
         unsafe { (self.release)(self.allocator, self.start, self.layout) }
     }
 }
 
-/// The blocks of one execution that are kept, the oldest first.
+/// The kept blocks of one execution, the oldest first.
 #[derive(Default)]
 pub(super) struct Queue {
     blocks: VecDeque<Kept>,
@@ -42,7 +42,7 @@ impl Queue {
         self.blocks.push_back(kept);
     }
 
-    /// The next one to be given back because there are too many.
+    /// The next block to be given back because there are too many.
     pub(super) fn surplus(&mut self) -> Option<Kept> {
         if self.bytes <= BYTES_MAX {
             return None;
@@ -50,7 +50,7 @@ impl Queue {
         self.pop()
     }
 
-    /// The oldest one.
+    /// The oldest block.
     pub(super) fn pop(&mut self) -> Option<Kept> {
         let kept = self.blocks.pop_front()?;
         self.bytes -= kept.layout.size();

@@ -1,14 +1,14 @@
-//! Which memory is handed out again?
+//! Which memory is reused by the next execution?
 //!
-//! An execution allocates mostly what the one before it did. So the small blocks that it frees are
-//! not given back to the allocator when it ends, but handed out to the next one: those of each
-//! layout in the order in which they came from the allocator. Then the next execution has its
-//! blocks where this one had them, and at its end nothing has to be done for a layout whose blocks
-//! are all free. What a small exploration has in stock at its end the next one on its OS thread has
-//! from the start.
+//! An execution mostly allocates the same blocks as the one before. So the small blocks that an
+//! execution frees are not given back to the allocator when it ends. The next execution gets them:
+//! those of each layout in the order in which the allocator made them. Then the next execution has
+//! its blocks at the same addresses, and its end has no work for a layout if all its blocks are
+//! free. The next exploration on an OS thread begins with the stock that a small exploration has at
+//! its end.
 //!
-//! Each block still is one of the allocator behind, with the layout that it was asked for. So one
-//! that outlives its execution, or that another OS thread frees, simply is not in stock any more.
+//! Each block still belongs to the inner allocator, with the layout of its request. So a block that
+//! outlives its execution, or that another OS thread frees, simply leaves the stock.
 
 use std::alloc::Layout;
 
@@ -17,62 +17,62 @@ use crate::rt::heap::blocks::Listing;
 use crate::rt::heap::kept::Kept;
 use crate::rt::rare::{Roomy, rarely};
 
-/// The largest blocks that are stocked, in bytes.
+/// The largest blocks of the stock, in bytes.
 const SIZE_MAX: usize = 1024;
 
-/// How many bytes are in stock at most.
+/// The number of bytes in the stock at most.
 const BYTES_MAX: usize = 16 << 20;
 
-/// So many bytes are few.
+/// The number of bytes up to which a stock is small.
 const SMALL_STOCK: usize = 64 << 10;
 
-/// The blocks that are handed out again.
+/// The blocks that are reused.
 #[derive(Default)]
 pub(super) struct Stock {
-    /// For each size up to the largest that has one the number of its shelf, counted from 1; 0 if
-    /// there is none.
+    /// For each size up to the largest that has a shelf, the number of its shelf, counted from 1; 0
+    /// if there is none.
     numbers: Vec<u16>,
     shelves: Vec<Shelf>,
-    /// The shelves of which blocks are out.
+    /// The shelves with blocks that are in use.
     used: Vec<u16>,
     bytes: usize,
 }
 
-/// The blocks of one layout. Of each size there is one shelf, for the alignment that was met first
-/// while it was empty.
+/// The blocks of one layout. Each size has one shelf. Its alignment is the one that was met first
+/// while the shelf was empty.
 struct Shelf {
     layout: Layout,
     blocks: Vec<Stocked>,
-    /// How many of them the execution has been given, from the first one on, and how many of these
-    /// it has freed.
+    /// The number of blocks that the execution has got, from the first one on, and the number of
+    /// these that it has freed.
     out: usize,
     back: usize,
 }
 
 struct Stocked {
     block: Kept,
-    /// When it was handed out last.
+    /// The listing of the block when it was last in use.
     listing: Listing,
 }
 
-/// A block that is handed out.
+/// A block that leaves the shelf.
 pub(super) struct Taken<'a> {
     pub(super) start: *mut u8,
-    /// Its shelf.
+    /// The shelf of the block.
     pub(super) shelf: u32,
-    /// The one before, to be replaced by the new one.
+    /// The old listing, which the new one replaces.
     pub(super) listing: &'a mut Listing,
 }
 
 impl Stock {
-    /// Hands out a block of this layout that came from this allocator.
+    /// Takes a block of this layout that this allocator made.
     #[inline]
     pub(super) fn take(&mut self, layout: Layout, allocator: *const ()) -> Option<Taken<'_>> {
         let number = *self.numbers.get(layout.size())?;
         let shelf = self.shelves.get_mut((number as usize).wrapping_sub(1))?;
         let at = shelf.out;
         let stocked = shelf.blocks.get_mut(at)?;
-        // Of each size there is one.
+        // Each size has one shelf.
         if rarely!(shelf.layout.align() != layout.align() || stocked.block.allocator != allocator) {
             return None;
         }
@@ -87,8 +87,8 @@ impl Stock {
         })
     }
 
-    /// Takes up a block that the allocator has handed out, and says on which shelf; [`NOWHERE`] if
-    /// it is not to be stocked.
+    /// Registers a block that the allocator has made, and returns its shelf; [`NOWHERE`] if the
+    /// block does not belong to the stock.
     pub(super) fn add(&mut self, block: Kept) -> u32 {
         let layout = block.layout;
         let size = layout.size();
@@ -111,7 +111,7 @@ impl Stock {
         let shelf = &mut self.shelves[number as usize - 1];
         let at = shelf.blocks.len();
         if at == 0 {
-            // What it was for has not come back.
+            // The blocks of the earlier layout have not come back.
             shelf.layout = layout;
         }
         if shelf.layout != layout || shelf.out != at {
@@ -138,28 +138,27 @@ impl Stock {
         self.used.reserve(8);
     }
 
-    /// The block that this shelf got last was listed.
+    /// Notes the listing of the block that this shelf got last.
     pub(super) fn note_listing(&mut self, shelf: u32, listing: Listing) {
         if let Some(stocked) = self.shelves[shelf as usize].blocks.last_mut() {
             stocked.listing = listing;
         }
     }
 
-    /// A block of this shelf has been freed.
+    /// Notes that a block of this shelf has been freed.
     #[inline]
     pub(super) fn put_back(&mut self, shelf: u32) {
         self.shelves[shelf as usize].back += 1;
     }
 
-    /// The execution has ended: what it has freed can be handed out again, the rest is somebody
-    /// else's.
+    /// Ends the execution: the blocks that it has freed can be reused. The others leave the stock.
     #[inline(always)]
     pub(super) fn end(&mut self, is_free: impl Fn(&Kept, &Listing) -> bool) {
         for number in self.used.drain(..) {
             let shelf = &mut self.shelves[number as usize - 1];
             if rarely!(shelf.back < shelf.out) {
                 let before = shelf.blocks.len();
-                // Those behind have not been handed out, and wait for their turn as before.
+                // The blocks behind were not in use, and wait for their turn as before.
                 let mut out = shelf.out;
                 shelf.blocks.retain(|stocked| {
                     let was_out = out > 0;
@@ -173,20 +172,20 @@ impl Stock {
         }
     }
 
-    /// How many bytes are in stock.
+    /// The number of bytes in the stock.
     #[cfg(all(test, target_pointer_width = "64"))]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there is no more than a small exploration needs.
+    /// Whether the stock is no larger than a small exploration needs.
     pub(super) fn is_small(&self) -> bool {
         self.bytes <= SMALL_STOCK
     }
 }
 
 impl Drop for Stock {
-    /// Gives back what is not handed out any more.
+    /// Gives back the blocks that are no longer reused.
     fn drop(&mut self) {
         let shelves = self.shelves.drain(..);
         let stocked = shelves.flat_map(|shelf| shelf.blocks);

@@ -1,6 +1,6 @@
 //! Does the heap know its blocks, name them alike in each execution, and forget them in time?
 //!
-//! Most tests call the hooks by hand, with made-up addresses, and record only meanwhile; so the
+//! Most tests call the hooks by hand, with made-up addresses, and record only in between. So the
 //! real allocations of the test do not get into the heap.
 
 use crate::rt::heap::attached::with_attached;
@@ -20,7 +20,7 @@ fn pointer(address: usize) -> *mut u8 {
     ptr::without_provenance_mut(address)
 }
 
-/// Pretends that the allocator has handed out a block that is not to be stocked.
+/// Pretends that the allocator has made a block that does not belong to the stock.
 fn allocated(start: *mut u8, layout: Layout) {
     with_attached(|heap| heap.note_allocated(start.addr(), layout, || None));
 }
@@ -32,7 +32,7 @@ fn allocate(heap: &Heap, start: usize, size: usize) {
     heap.record(was);
 }
 
-/// What stands for a block that no allocator has made.
+/// Stands for a block that no allocator has made.
 fn nothing(address: usize) -> Kept {
     unsafe fn release(_: *const (), _: *mut u8, _: Layout) {}
     Kept {
@@ -62,7 +62,7 @@ fn name(heap: &Heap, address: usize) -> (u32, u32, u32) {
     (block.thread, block.events, block.nth)
 }
 
-/// A sequence that is the same in each run.
+/// A pseudo-random sequence that is the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -124,7 +124,7 @@ fn the_table_agrees_with_a_plain_list_on_thousands_of_blocks() {
                     };
                     allocate(&heap, end, size);
                     listed.push((end, size));
-                    // Some blocks touch, and some hold their distance.
+                    // Some blocks touch, and some have a distance.
                     end += size + random.below(3) * 16;
                 }
                 5..8 if !listed.is_empty() => {
@@ -419,7 +419,8 @@ fn a_freed_block_is_known_as_gone_and_its_memory_is_kept_until_the_execution_end
     heap.reset();
     assert_eq!(given_back(), [0x1000]);
     assert_eq!(heap.find_gone(0x1008), None);
-    // What is too much is given back early, the oldest first, and is then not known any more.
+    // The blocks beyond the limit are given back early, the oldest first, and are no longer known
+    // then.
     const HALF: usize = 33 << 20;
     for start in [0x1_0000_0000, 0x2_0000_0000, 0x3_0000_0000] {
         allocate(&heap, start, HALF);
@@ -507,7 +508,7 @@ fn other_os_threads_are_not_recorded() {
 fn a_heap_whose_work_was_cut_off_is_inert_until_the_next_execution() {
     let heap = Heap::new();
     allocate(&heap, 0x1000, 16);
-    // As a stack overflow inside of a hook leaves it.
+    // A stack overflow inside of a hook leaves the heap like this.
     mem::forget(heap.state.take());
     allocate(&heap, 0x2000, 16);
     free(&heap, 0x1000, 16);

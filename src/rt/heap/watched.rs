@@ -1,7 +1,7 @@
-//! What did one block's life look like?
+//! What happens to one block during its life?
 //!
-//! An execution that is run again to be shown says who allocates the block that its failure is
-//! about, and who frees it.
+//! An execution that is repeated for the report records the places at which the block of its
+//! failure is allocated and freed.
 
 use std::alloc::Layout;
 use std::backtrace::Backtrace;
@@ -12,72 +12,72 @@ use crate::rt::heap::contents;
 use crate::rt::heap::{Block, Heap, State};
 use crate::rt::rare::rarely;
 
-/// What one block's life looked like, if it was watched.
+/// The history of one block, if it was watched.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     name: Option<verdict::Block>,
     pub(crate) allocated: Option<Backtrace>,
     pub(crate) freed: Option<Backtrace>,
     pub(crate) again: Option<Backtrace>,
-    /// What its first words have told of whether they count its owners.
+    /// Whether its first words look like counts of its owners, so far.
     counts: Counts,
-    /// The blocks that begin with such counts, and lead to it.
+    /// The blocks that begin with such counts, and lead to the watched block.
     owners: Vec<Owner>,
-    /// So many words have been read in search of them.
+    /// The number of words that the search for owners has read.
     read: usize,
 }
 
-/// A block that looks like one of an `Arc`, and from which pointers lead to the block that is
-/// watched.
+/// A block that looks like the block of an `Arc`, and from which pointers lead to the watched
+/// block.
 #[derive(Debug)]
 struct Owner {
     name: verdict::Block,
-    /// Where it begins, and its size in bytes.
+    /// Its start, and its size in bytes.
     memory: (usize, usize),
-    /// Whether its last owner was gone before the block was freed that is watched.
+    /// Whether its last owner was gone before the watched block was freed.
     is_over: bool,
 }
 
 /// The two counts with which the block of an `Arc` begins.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 enum Counts {
-    /// They have not been what counts of owners are.
+    /// The words have not looked like counts of owners.
     #[default]
     None,
     /// There are owners.
     Some,
-    /// There were, and the last one has freed the block.
+    /// There were owners, and the last one has freed the block.
     Over,
 }
 
-/// How many bytes the counts of owners have with which the block of an `Arc` begins.
+/// The size in bytes of the two counts.
 pub(crate) const COUNTS: usize = 2 * size_of::<usize>();
 
 /// No program has more owners of one block. Addresses are greater.
 const OWNERS_MAX: usize = i32::MAX as usize;
 
-/// A larger block, in bytes, is not searched for what it leads to.
+/// The search for pointers skips larger blocks, in bytes.
 const SEARCHED_MAX: usize = 32 << 10;
 
-/// The search for owners ends after so many words, as it does in a second or so.
+/// The search for owners ends after this number of words, after about a second.
 const READ_MAX: usize = 1 << 26;
 
 impl Watched {
-    /// Whether the block looks like one whose last owner has freed it, as an `Arc` of std's does:
-    /// it begins with two counts that were positive, and were 0 in the end.
+    /// Whether the block looks as if its last owner has freed it, like the `Arc` of std: it begins
+    /// with two counts that were positive, and were 0 in the end.
     pub(crate) fn was_counted_down(&self) -> bool {
         self.counts == Counts::Over
     }
 
-    /// The blocks from which the free of this one follows: each looks as if its last owner was gone
-    /// by then, and led to this one while there were owners. The value of an `Arc` of std's is
-    /// dropped then, or taken out, and with it goes all that it owns.
+    /// The blocks that caused the free of this one by their own end: each looks as if its last
+    /// owner was gone by then, and led to this block while there were owners. The last owner of
+    /// std's `Arc` drops its value, or takes it out, and with the value go all blocks that it owns.
     pub(crate) fn freed_with(&self) -> impl Iterator<Item = &verdict::Block> {
         let over = self.owners.iter().filter(|owner| owner.is_over);
         over.map(|owner| &owner.name)
     }
 
-    /// Where the next free is noted.
+    /// The slot for the place of the next free.
     pub(super) fn next_free(&mut self) -> &mut Option<Backtrace> {
         match self.freed {
             None => &mut self.freed,
@@ -87,23 +87,22 @@ impl Watched {
 }
 
 impl Heap {
-    /// Notes, from now on, where the block with this name is allocated and freed, as long as the
-    /// execution has not failed.
+    /// Notes from now on the places at which the block with this name is allocated and freed, as
+    /// long as the execution has not failed.
     pub(crate) fn watch(&self, name: verdict::Block, failed: fn() -> bool) {
         self.watching.set(true);
         self.failed.set(failed);
         self.with(|state| state.watched.name = Some(name));
     }
 
-    /// What was noted of the block that was watched.
+    /// The history of the watched block.
     pub(crate) fn take_watched(&self) -> Watched {
         self.watching.set(false);
         self.with(|state| mem::take(&mut state.watched))
             .unwrap_or_default()
     }
 
-    /// Looks at the first words of the block that is watched, if it is there. Once per operation is
-    /// enough.
+    /// Looks at the first words of the watched block, if it exists. Once per operation is enough.
     #[cold]
     pub(super) fn look_inside(&self) {
         let first = self.with(|state| {
@@ -120,7 +119,7 @@ impl Heap {
         self.with(find_owners);
     }
 
-    /// [`Heap::look`] at the block with this start, if any is watched.
+    /// [`Heap::look`] at the block with this start, if a block is watched.
     #[inline]
     pub(super) fn look_at(
         &self,
@@ -146,15 +145,16 @@ impl Heap {
         }
     }
 
-    /// Notes who uses this block, which is gone.
+    /// Notes the place of a use of this block, which is gone.
     #[cold]
     pub(crate) fn look_at_use(&self, block: &Block) {
         self.look(block, |watched| &mut watched.again);
     }
 
-    /// Notes who is at work, if this is the block that is watched.
+    /// Notes the place of the running code, if this block is the watched one.
     pub(super) fn look(&self, block: &Block, slot: fn(&mut Watched) -> &mut Option<Backtrace>) {
-        // That somebody unwinds is no reason: panics may be caught, and others go on meanwhile.
+        // A panic that unwinds is no reason to stop: panics may be caught, and other threads
+        // continue in the meantime.
         if !self.watching.get() || (self.failed.get())() {
             return;
         }
@@ -181,7 +181,7 @@ impl Heap {
             true
         };
         if self.with(is_watched) == Some(true) {
-            // Making it allocates. Nothing of that is the model's.
+            // Capturing the backtrace allocates. These allocations do not belong to the model.
             let recording = self.record(false);
             let trace = Backtrace::force_capture();
             self.with(|state| *slot(&mut state.watched) = Some(trace));
@@ -190,8 +190,8 @@ impl Heap {
     }
 }
 
-/// Notes which live blocks begin with counts of owners and lead to the block that is watched, from
-/// one to the next.
+/// Notes the live blocks that begin with counts of owners and lead to the watched block, from one
+/// to the next.
 fn find_owners(state: &mut State) {
     let watched = &mut state.watched;
     let Some(name) = watched.name.filter(|_| watched.freed.is_none()) else {
@@ -225,7 +225,7 @@ fn find_owners(state: &mut State) {
     }
 }
 
-/// Whether there is a pointer in this block to the other one. Counts the words that are `read`.
+/// Whether this block contains a pointer to `goal`. Adds the words it reads to `read`.
 fn leads_to(block: &Block, goal: &Block, read: &mut usize) -> bool {
     if block.size > SEARCHED_MAX || block.start == goal.start {
         return false;
@@ -233,20 +233,21 @@ fn leads_to(block: &Block, goal: &Block, read: &mut usize) -> bool {
     *read += block.size / size_of::<usize>();
     let mut leads = false;
     let meet = |word| leads |= goal.contains(word);
-    // SAFETY: the allocator has handed this memory out and has not got it back. What is in it is
-    // taken for no more than numbers.
+    // SAFETY: the allocator has provided this memory and has not got it back. The contents are only
+    // taken for numbers.
     unsafe { contents::each_word(block.start, block.size, meet) };
     leads
 }
 
-/// The first two words in this block, if it is large enough for something behind them.
+/// The first two words in this block, if the block is large enough for more behind them.
 fn first_words(block: &Block) -> Option<(usize, usize)> {
     let words = ptr::with_exposed_provenance::<usize>(block.start);
     if block.size <= COUNTS || !words.is_aligned() {
         return None;
     }
-    // SAFETY: the allocator has handed this memory out and has not got it back, and it is only used
-    // on this OS thread, which is here. What is in it is the program's, so it is read as a debugger
-    // would: once, as it is, and to be taken for no more than numbers that may mean anything.
+    // SAFETY: the allocator has provided this memory and has not got it back, and the memory is
+    // only used on this OS thread, which runs this code. The contents are the program's, so they
+    // are read as a debugger would: once, as they are, and taken for no more than numbers that may
+    // mean anything.
     Some(unsafe { (words.read_volatile(), words.add(1).read_volatile()) })
 }

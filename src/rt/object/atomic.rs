@@ -1,12 +1,12 @@
 //! What does an atomic do with an operation?
 //!
-//! Values are sequentially consistent whatever the ordering. A weaker model would answer in
-//! [`apply`], which is the one door through which a load gets its value.
+//! All values are sequentially consistent, whatever the ordering of the operation. A weaker memory
+//! model would change [`apply`], which is the only function that gives a load its value.
 
 use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
 
-/// Applies `kind` to an atomic that holds `value`; gives the new value and the outcome.
-/// Alternative 1 of a weak compare-exchange is the failure for no reason.
+/// Applies `kind` to an atomic that holds `value`. Returns the new value and the outcome.
+/// Alternative 1 of a weak compare-exchange is the spurious failure.
 #[inline(always)]
 pub(crate) fn apply(ty: AtomicType, value: u64, kind: &OpKind, alternative: u32) -> (u64, Outcome) {
     match *kind {
@@ -24,7 +24,7 @@ pub(crate) fn apply(ty: AtomicType, value: u64, kind: &OpKind, alternative: u32)
     }
 }
 
-/// How many outcomes `kind` has for an atomic that holds `value`.
+/// The number of outcomes that `kind` has for an atomic that holds `value`.
 #[inline]
 pub(crate) fn alternatives(value: u64, kind: &OpKind) -> u32 {
     match *kind {

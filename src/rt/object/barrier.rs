@@ -1,23 +1,24 @@
 //! What does a barrier do with an operation?
 //!
-//! Arriving never blocks; leaving does, until the group is complete. Only the last arrival of a
-//! group differs from the others, so arrivals are ordered like the releases of a reference count.
+//! An arrival never blocks. A departure blocks until the group is complete. Only the last arrival
+//! of a group differs from the others, so the arrivals are ordered like the releases of a reference
+//! count.
 
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// A barrier.
+/// The state of a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Barrier {
-    /// How many make a group; at least 1.
+    /// The number of threads that make a group; at least 1.
     pub(crate) size: u32,
-    /// How many of the current group have arrived.
+    /// The number of threads of the current group that have arrived.
     pub(crate) arrived: u32,
-    /// How many groups have been complete.
+    /// The number of groups that have been completed.
     pub(crate) generation: u32,
 }
 
 impl Barrier {
-    /// A barrier for groups of `size`; 0 is as good as 1.
+    /// A barrier for groups of `size` threads. Size 0 means the same as size 1.
     pub(crate) fn new(size: u32) -> Barrier {
         Barrier {
             size: size.max(1),
@@ -27,7 +28,7 @@ impl Barrier {
     }
 }
 
-/// Whether `kind` can happen now.
+/// Whether `kind` is enabled in this state.
 pub(crate) fn enabled(barrier: Barrier, kind: &OpKind) -> bool {
     match *kind {
         OpKind::Leave { generation } => barrier.generation > generation,
@@ -35,8 +36,9 @@ pub(crate) fn enabled(barrier: Barrier, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation. The value of an arrival has in its upper half the generation, and
-/// in its lower half how many were missing before: 1 makes it the leader.
+/// Applies an enabled operation. The value of an arrival has the generation in its upper half. Its
+/// lower half is the number of threads that were missing before the arrival: 1 makes the thread the
+/// leader.
 pub(crate) fn apply(barrier: Barrier, kind: &OpKind) -> (Barrier, Outcome) {
     match kind {
         OpKind::Arrive => {

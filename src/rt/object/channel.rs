@@ -1,37 +1,37 @@
 //! What does a channel do with an operation?
 //!
-//! Messages are numbered; what they say is the shim's business. Sends are ordered among themselves
-//! and so are receives, but a send behind a queue that is not empty commutes with a receive from
-//! its front.
+//! The state numbers the messages; the shim stores their contents. Sends are ordered among
+//! themselves, and so are receives. A send behind a queue that is not empty commutes with a receive
+//! from the front of the queue.
 //!
-//! In a channel without any capacity a send is an offer, which never blocks, and then a wait until
-//! the message is taken. A receiver that blocks says so first, because `try_send` succeeds only
-//! then.
+//! In a channel with capacity 0, a send consists of an offer, which never blocks, and a wait until
+//! the message is taken. A receiver that blocks announces its wait before, because `try_send`
+//! succeeds only while a receiver waits.
 
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::relation::independence::Nature;
 
-/// A channel.
+/// The state of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Channel {
-    /// How many messages may wait; `None` for any number.
+    /// The number of messages that the queue holds at most; `None` if the queue is unbounded.
     pub(crate) capacity: Option<u64>,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) senders: u64,
     pub(crate) receiver: bool,
-    /// Whether the receiver has said that it waits.
+    /// Whether the receiver has announced that it waits.
     pub(crate) waiting: bool,
 }
 
-/// Why a send or a receive failed: there is no room, or no message.
+/// A send failed because the queue is full, or a receive failed because the queue is empty.
 const WOULD_BLOCK: u64 = 0;
-/// Why a send or a receive failed: there is nobody at the other end.
+/// A send or a receive failed because the other end of the channel has been dropped.
 const DISCONNECTED: u64 = 1;
 
 impl Channel {
-    /// A channel with one sender; `capacity` is 0 for any number of messages and otherwise one more
-    /// than its room.
+    /// A channel with one sender. `capacity` is 0 for an unbounded queue, and otherwise one more
+    /// than the capacity.
     pub(crate) fn new(capacity: u64) -> Channel {
         Channel {
             capacity: capacity.checked_sub(1),
@@ -43,7 +43,7 @@ impl Channel {
         }
     }
 
-    /// What its events depend on.
+    /// The property of the channel that the dependency of its events needs.
     pub(crate) fn nature(self) -> Nature {
         match self.capacity {
             None => Nature::Plain,
@@ -75,7 +75,7 @@ impl Channel {
         fits.then_some(self.sent | self.received << 22 | self.senders << 44 | ends)
     }
 
-    /// The state of the same channel that was packed as `word`.
+    /// The state of the same channel, unpacked from `word`.
     pub(crate) fn unpack(self, word: u64) -> Channel {
         Channel {
             capacity: self.capacity,
@@ -88,7 +88,7 @@ impl Channel {
     }
 }
 
-/// Whether `kind` can happen now.
+/// Whether `kind` is enabled in this state.
 pub(crate) fn enabled(channel: Channel, kind: &OpKind) -> bool {
     match *kind {
         OpKind::Send => channel.has_room() || !channel.receiver,
@@ -98,7 +98,7 @@ pub(crate) fn enabled(channel: Channel, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation. What a send or a receive succeeds with is the number of the
+/// Applies an enabled operation. The success value of a send or a receive is the number of the
 /// message.
 pub(crate) fn apply(channel: Channel, kind: &OpKind) -> (Channel, Outcome) {
     match *kind {

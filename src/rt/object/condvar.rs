@@ -1,38 +1,40 @@
 //! What does a condition variable do with an operation?
 //!
-//! It knows who waits and who has been notified and not gone on yet. Which waiter `notify_one`
-//! wakes is an alternative of the notification. Whether a timed wait times out is not: it does if
-//! it goes on before it is notified, so both outcomes are explored as two orders.
+//! The state holds the waiting threads, and the threads that have been notified and have not woken
+//! up yet. The waiter that `notify_one` wakes is an alternative of the notification. The timeout of
+//! a timed wait is no alternative: the wait times out if its wake-up runs before the notification.
+//! So both outcomes are explored as two orders of the two events.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::notification::SEVERAL;
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// A condition variable.
+/// The state of a condition variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Condvar {
-    /// Who waits, by a number that a thread has in every process.
+    /// The waiting threads, sorted by a number that is the same for a thread in every process.
     pub(crate) waiting: Vec<(u64, ThreadId)>,
-    /// Which threads have been notified and not gone on yet, sorted, each with the notification
-    /// that woke it.
+    /// The threads that have been notified and have not woken up yet, sorted, each with the
+    /// notification that woke it.
     pub(crate) notified: Vec<(ThreadId, u16)>,
-    /// How many notifications have woken a thread. The number wraps around; two notifications that
-    /// share one are taken for one.
+    /// The number of notifications that have woken a thread. The number wraps around; two
+    /// notifications with the same number count as one.
     pub(crate) notifications: u16,
 }
 
-/// So many bits hold a notified thread: its number, and how many notifications ago it was woken.
+/// The number of bits for one notified thread: its number, and the number of notifications since
+/// the one that woke it.
 const ENTRY_BITS: u32 = 16;
 
-/// So many of them hold how many notifications ago that was.
+/// The number of these bits that hold the number of notifications since then.
 const AGO_BITS: u32 = 4;
 
-/// So many notified threads fit beside the number of notifications.
+/// The number of notified threads that fit into a word beside the number of notifications.
 const FIT: usize = 3;
 
 impl Condvar {
-    /// The state in one word, if nobody waits and a few have been notified, as it mostly is. A
-    /// waiter does not fit, because of its number.
+    /// The state in one word, if no thread waits and few threads have been notified. This is the
+    /// usual case. A waiter does not fit, because its number is too large.
     pub(crate) fn pack(&self) -> Option<u64> {
         let ago = |by: u16| u64::from(self.notifications.wrapping_sub(by));
         let fits = |&(thread, by): &(ThreadId, u16)| {
@@ -46,7 +48,7 @@ impl Condvar {
         fit.then_some(threads << u16::BITS | u64::from(self.notifications))
     }
 
-    /// The state that was packed as `word`.
+    /// The state, unpacked from `word`.
     pub(crate) fn unpack(word: u64) -> Condvar {
         let mut condvar = Condvar {
             notifications: word as u16,
@@ -64,7 +66,7 @@ impl Condvar {
         condvar
     }
 
-    /// Whether `thread` has been notified and has not gone on yet.
+    /// Whether `thread` has been notified and has not woken up yet.
     pub(crate) fn has_notified(&self, thread: ThreadId) -> bool {
         self.notified.iter().any(|&(t, _)| t == thread)
     }
@@ -77,17 +79,17 @@ impl Condvar {
     }
 }
 
-/// What the outcome of a notification or of a wake-up says: the thread, and the notification.
+/// The value of the outcome of a notification or of a wake-up: the thread, and the notification.
 fn told(by: u16, thread: u64) -> u64 {
     u64::from(by) << 32 | thread
 }
 
-/// A thread as the value of an outcome; 0 is nobody.
+/// A thread as the value of an outcome; 0 stands for no thread.
 fn number(thread: ThreadId) -> u64 {
     thread.0 as u64 + 1
 }
 
-/// Whether `kind` can happen now.
+/// Whether `kind` is enabled in this state.
 pub(crate) fn enabled(condvar: &Condvar, thread: ThreadId, kind: &OpKind) -> bool {
     match kind {
         OpKind::Awake { timed: false } => condvar.has_notified(thread),
@@ -95,7 +97,7 @@ pub(crate) fn enabled(condvar: &Condvar, thread: ThreadId, kind: &OpKind) -> boo
     }
 }
 
-/// How many outcomes the enabled `kind` has.
+/// The number of outcomes of the enabled operation `kind`.
 pub(crate) fn alternatives(condvar: &Condvar, kind: &OpKind) -> u32 {
     match kind {
         OpKind::NotifyOne => condvar.waiting.len().max(1) as u32,
@@ -104,10 +106,10 @@ pub(crate) fn alternatives(condvar: &Condvar, kind: &OpKind) -> u32 {
 }
 
 /// Applies an enabled operation of `thread`. The value of a notification is 0 if no thread was
-/// waiting; otherwise it has the number of the notification
-/// ([`notification`](crate::rt::event::notification::notification)) and the thread, or that there
-/// were several ([`woken`](crate::rt::event::notification::woken)). The value of a wake-up has the
-/// number of the notification that caused it.
+/// waiting. Otherwise the value contains the number of the notification
+/// ([`notification`](crate::rt::event::notification::notification)) and the woken thread, or a mark
+/// for several woken threads ([`woken`](crate::rt::event::notification::woken)). The value of a
+/// wake-up contains the number of the notification that caused it.
 pub(crate) fn apply(
     condvar: &mut Condvar,
     thread: ThreadId,

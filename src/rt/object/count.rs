@@ -1,11 +1,11 @@
 //! What does a reference count do with an operation?
 //!
-//! The owner of a reference may do with it what it likes without asking anybody, so retaining and
-//! releasing is always enabled. The outcome carries the count that was found; the relation needs it
-//! (`rt/relation/independence.rs`).
+//! The owner of a reference may clone or drop it at any time, so retains and releases are always
+//! enabled. The outcome carries the count before the operation, because the dependency relation
+//! needs it (`rt/relation/independence.rs`).
 //!
-//! One word holds both counts, the weak references above the others, because `Arc::get_mut` asks
-//! for both at one moment.
+//! One word holds both counts, the weak count in the upper half, because `Arc::get_mut` reads both
+//! in one step.
 
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::relation::independence::Nature;
@@ -13,11 +13,11 @@ use crate::rt::relation::independence::Nature;
 /// One weak reference, in the word that holds both counts.
 pub(crate) const WEAK: u64 = 1 << 32;
 
-/// How many bytes stand in front of the value whose references are counted, with their counts, if
-/// it is aligned as they are.
+/// The size in bytes of the header with both counts in front of the counted value, if the value has
+/// the alignment of the counts.
 pub(crate) const HEADER: usize = 6 * size_of::<usize>();
 
-/// What labels need to know of a count.
+/// The property of a count that its labels need.
 #[inline]
 pub(crate) fn nature(observed: bool) -> Nature {
     match observed {
@@ -26,12 +26,12 @@ pub(crate) fn nature(observed: bool) -> Nature {
     }
 }
 
-/// What an upgrade sees that succeeds: not how many references there are, which others make at the
-/// same time.
+/// The view of an upgrade that succeeds. The view does not contain the number of references,
+/// because other threads change it at the same time.
 pub(crate) const ALIVE: u64 = u64::MAX;
 
-/// [`State::polled`](super::State::polled). Where no reference is left there never is one again,
-/// and an upgrade fails however many weak ones there are.
+/// [`State::polled`](super::State::polled). A strong count of 0 never rises again, and then an
+/// upgrade fails whatever the weak count is.
 #[inline]
 pub(crate) fn polled(counts: u64) -> u64 {
     match counts % WEAK {
@@ -49,7 +49,7 @@ pub(crate) fn polled_by(counts: u64, kind: &OpKind) -> u64 {
     }
 }
 
-/// Applies `kind` to both counts; gives the new ones and the outcome.
+/// Applies `kind` to both counts. Returns the new counts and the outcome.
 #[inline(always)]
 pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {
     let strong = counts % WEAK;

@@ -1,9 +1,9 @@
 //! What is the state of a running program, apart from its code?
 //!
-//! A [`Machine`] holds the objects, and for each thread the operation it has announced. It is all
-//! that live closures and abstract programs have in common: whoever runs the code announces the
-//! next operation of each thread, the machine says who can go on, executes one step and hands the
-//! outcome back. It knows nothing of schedules.
+//! A [`Machine`] holds the objects, and for each thread the operation that the thread has
+//! announced. Live closures and abstract programs share only this state: the code's runner
+//! announces the next operation of each thread, and the machine tells which threads are enabled,
+//! executes one step and returns its outcome. The machine knows no schedules.
 
 use crate::rt::event::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::event::operation::{
@@ -33,39 +33,40 @@ use waits::{asks, is_timed, looks};
 use super::State;
 use crate::rt::loops::spin::SpinLog;
 
-/// The bounds that belong to the meaning of a program rather than to the search.
+/// The bounds that belong to the meaning of a program, and not to the search.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// How many idle iterations of a spin loop are free before its hint waits.
+    /// The number of idle rounds of a spin loop before the thread waits at the hint of the loop.
     pub(crate) spin_bound: u32,
-    /// How many repetitions of the same read are free before a loop without a hint waits.
+    /// The number of repetitions of the same read before a loop without a hint waits.
     pub(crate) unhinted_spin_bound: u32,
-    /// How often in a row a wait at one place may time out before it waits for a change, or until
-    /// nothing else can run.
+    /// The number of timeouts in a row of a wait at one place. After them the thread waits for a
+    /// change, or until no other thread is enabled.
     pub(crate) timeout_bound: u32,
-    /// How often in a row a waiting thread is let go before the execution is a livelock. There may
-    /// be an end to its rounds that nobody sees.
+    /// The number of releases in a row of a waiting thread before the execution is a livelock. The
+    /// machine may not see that the rounds of the thread have an end.
     pub(crate) livelock_bound: u32,
-    /// The same of a thread in a loop without a hint, where each time stands for many repetitions.
-    /// A loop that looks at three objects is told before the limit of events.
+    /// The same number for a thread in a loop without a hint, where each release stands for many
+    /// repetitions. A loop that looks at three objects is reported as a livelock before the
+    /// execution reaches the limit of events.
     pub(crate) unhinted_livelock_bound: u32,
-    /// Whether a weak compare-exchange may fail for no reason.
+    /// Whether a weak compare-exchange may fail spuriously.
     pub(crate) spurious_failures: bool,
-    /// How many waits of a thread may end for no reason.
+    /// The number of waits of a thread that may end spuriously.
     pub(crate) spurious_wakeups: u32,
-    /// Whether a thread's panic is only its own end, and not a failure.
+    /// Whether the panic of a thread ends only this thread, and is not a failure.
     pub(crate) catches_panics: bool,
-    /// Whether it is no failure if threads are blocked when the main one has ended.
+    /// Whether threads may be blocked when the main thread has ended, without a failure.
     pub(crate) detached_may_block: bool,
-    /// What an earlier exploration of the same program has learnt of it.
+    /// The facts that an earlier exploration of the same program has learnt.
     pub(crate) learnt: Learnt,
-    /// How often a thread comes to one hint, each time having changed something since its last one.
+    /// The bound on the number of visits of a thread to one hint with a change since the visit
+    /// before.
     pub(crate) max_rounds: Option<usize>,
-    /// How often a thread comes to one hint with something changed before it lets the others go
-    /// first there, each time; `None` if it never does.
+    /// The number of visits of a thread to one hint with a change before the thread lets the other
+    /// threads go first at each further visit; `None` if the thread never does so.
     pub(crate) rounds_of_turn: Option<usize>,
-    /// How many bytes the stack of a thread has that has asked for no more, to be named when that
-    /// is too small.
+    /// The default size in bytes of a thread's stack. The report of a stack overflow names it.
     pub(crate) stack_size: usize,
 }
 
@@ -89,7 +90,7 @@ impl Default for Limits {
     }
 }
 
-/// The objects of a running program, and what each thread is about to do.
+/// The objects of a running program, and the next operation of each thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) names: Names,
@@ -100,54 +101,56 @@ pub(crate) struct Machine {
     threads: Vec<Thread>,
     /// The threads that exist and have not exited, in the order of their spawns.
     live: Vec<ThreadId>,
-    /// How many threads have been spawned and not joined.
+    /// The number of threads that have been spawned and not joined.
     unjoined: u32,
-    /// Of how many threads the code has not begun.
+    /// The number of threads that have not begun their code.
     unbegun: u32,
-    /// Whether a thread went no further because of how many rounds it had made, in this execution
-    /// or an earlier one.
+    /// Whether a thread has stopped at the bound on its rounds, in this execution or an earlier
+    /// one.
     leaves_rounds_out: bool,
-    /// A hint, and how often at most a thread has come there in one execution with something
-    /// changed, in this one or an earlier one.
+    /// The hint with the most visits of one thread with a change in one execution, and the number
+    /// of these visits; in this execution or an earlier one.
     most_rounds: Option<(Site, usize)>,
-    /// Where threads have waited in loops without a hint, in this execution or an earlier one.
+    /// The places at which threads have waited in loops without a hint, in this execution or an
+    /// earlier one.
     hintless: Vec<Site>,
-    /// The first waits that were not for something that another thread has to do anyway.
+    /// The first waits for changes that no other thread is bound to make.
     waited: Vec<Waited>,
-    /// Whether there were more loops without a hint than are looked after.
+    /// Whether there were more loops without a hint than the machine keeps track of.
     waits_unknown: bool,
     /// Whether another thread has ended a wait in a loop without a hint.
     hintless_ends: bool,
-    /// Whether who comes to a hint now goes round for ever if it finds no change.
+    /// Whether the thread that reaches a hint now repeats its rounds for ever if it finds no
+    /// change.
     goes_round: bool,
-    /// Who does not wait at a hint, if there is such a thread.
+    /// The thread that does not wait at its hint because of a solo run, if there is one.
     solo_run: Option<GoesFurther>,
-    /// After how many events those that waited were let go last, if any have been in this
-    /// execution.
+    /// The number of events at the last release of waiting threads, if this execution has released
+    /// any.
     let_go_at: u32,
-    /// If only those were let go then that let the others go first: how many events the others had
-    /// performed.
+    /// The number of events of the other threads at the last release, if this release released only
+    /// fair waits: those of threads that let the others go first.
     others_then: Option<u32>,
-    /// How many events the main thread had performed when it spawned its first one.
+    /// The number of events of the main thread before its first spawn.
     first_spawn: Option<u32>,
-    /// The values that the waits of this execution have seen, one stretch after the other.
+    /// The values that the waits of this execution have seen, one range for each wait.
     seen: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Object {
     state: State,
-    /// What it was made with.
+    /// The kind and the value with which the object was made.
     made: (ObjectKind, u64),
 }
 
 /// The waits of a thread that have timed out in a row.
 #[derive(Clone, Debug, Default)]
 struct Timeouts {
-    /// Where they are, and how many.
+    /// The place of these waits, and their number.
     site: Option<Site>,
     times: u32,
-    /// What the last one has seen of each object that it waited for.
+    /// For each object that the thread waited for, the view of the last wait.
     seen: Vec<(ObjectId, u64)>,
 }
 
@@ -158,8 +161,8 @@ impl Timeouts {
         self.seen.clear();
     }
 
-    /// Another one, at this place. What it has seen is kept, because what the object shows when the
-    /// thread comes back to it may hang on events that commute with all that the thread has done.
+    /// Counts another timeout at this place. The earlier views are kept: the view of an object at a
+    /// later visit may depend on events that commute with all events of the thread.
     #[cold]
     fn count(&mut self, site: Site, object: ObjectId, seen: u64) {
         if self.site != Some(site) {
@@ -174,55 +177,56 @@ impl Timeouts {
     }
 }
 
-/// What a thread waits in for a change; of those that it has been let go in, that which has the
-/// most rounds before it is in a livelock.
+/// The kind of loop in which a thread waits for a change. Among the loops in which the thread has
+/// been released, this is the one that allows more rounds before a livelock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Loop {
     Unhinted,
-    /// It has a hint or a timeout.
+    /// A loop with a hint or a timeout.
     Hinted,
 }
 
 #[derive(Clone, Debug)]
 struct Thread {
-    /// What it announced last, and whether that is still to happen.
+    /// The last announced operation. `announced` tells whether its event is still to come.
     last: Pending,
     announced: bool,
-    /// Where it was spawned; of the main thread where the model begins.
+    /// The place of its spawn; for the main thread the place at which the model begins.
     born: Site,
     events: u32,
-    /// How many of them it had performed when it came to a hint last, if it has come to one.
+    /// The number of its events at its last visit to a hint, if it has reached a hint.
     at_hint: Option<u32>,
     children: u32,
     spin: SpinLog,
-    /// The token that it has made available last, unless it has parked since then.
+    /// The token that the thread made available last, unless it has parked since then.
     unparked: Option<ObjectId>,
-    /// After how many events the wait was let go that it has announced.
+    /// The number of events of the execution at the release of the announced wait, if this wait has
+    /// been released.
     released: Option<u32>,
-    /// What it has waited in last.
+    /// The kind of loop of its last wait.
     loops: Loop,
     consecutive_releases: u32,
-    /// How many of its last waits in a row were in loops without a hint, if it was let go in all of
-    /// them but the last.
+    /// The number of its last consecutive waits in loops without a hint, if all of them but the
+    /// last have been released.
     unhinted_in_a_row: u32,
     timeouts: Timeouts,
-    /// How many of its waits have ended for no reason.
+    /// The number of its waits that have ended spuriously.
     wakeups: u32,
-    /// The atomics at which one of its compare-exchanges has failed for no reason, and none has
+    /// The atomics at which a compare-exchange of the thread has failed spuriously and none has
     /// succeeded since.
     failed: Vec<ObjectId>,
     /// Whether a thread has joined it.
     joined: bool,
 }
 
-/// An announced operation.
+/// An announced operation, and its place in the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub(crate) operation: Operation,
     pub(crate) site: Site,
 }
 
-/// What a thread announces whose code has not begun.
+/// The operation that a thread announces before its code begins.
 const START: Operation = Operation {
     object: ObjectId::NONE,
     kind: OpKind::Start,
@@ -290,8 +294,7 @@ impl Empty for Machine {
         touched.empty();
         live.empty();
         seen.empty();
-        // A thread that is spawned takes the place of one of these, which none of them is asked for
-        // before.
+        // A new thread reuses one of these entries. No entry is read before.
         threads.truncate(FEW);
         threads
             .iter_mut()
@@ -330,13 +333,13 @@ impl Machine {
         }
     }
 
-    /// Back to the state before the first event: no objects, and the main thread about to start.
+    /// Returns to the state before the first event: no objects, and the main thread about to start.
     pub(crate) fn reset(&mut self, site: Site) {
         for object in self.touched.iter() {
             let slot = &mut self.objects[object.index()];
             match slot {
                 Some(object) if object.state.owns_memory() => *slot = None,
-                // To drop it would be a call that does nothing.
+                // To drop this object would be a call without effect.
                 _ => std::mem::forget(slot.take()),
             }
         }
@@ -353,15 +356,14 @@ impl Machine {
 
     // Objects.
 
-    /// The object at `place`, made with this kind and value if this execution has not met it yet.
+    /// The object at `place`. The first use in an execution makes it with this kind and value.
     pub(crate) fn object_at(&mut self, place: Place, kind: ObjectKind, value: u64) -> ObjectId {
         let object = self.names.object(place);
         self.meet(object, kind, value);
         object
     }
 
-    /// This execution meets the object, which is made with this kind and value if it has not been
-    /// met yet.
+    /// Makes the object with this kind and value if this execution has not met it yet.
     #[inline]
     pub(crate) fn meet(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         if !matches!(self.objects.get(object.index()), Some(Some(_))) {
@@ -369,8 +371,8 @@ impl Machine {
         }
     }
 
-    /// Makes an object. Most stand for threads or are atomics. These are made by functions of their
-    /// own, since an object of any kind would be made in one place and moved to another.
+    /// Makes an object. Most objects stand for threads or are atomics. These kinds have functions
+    /// of their own, because an object of any kind would be made in one place and moved to another.
     #[inline]
     fn make(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         match kind {
@@ -409,8 +411,8 @@ impl Machine {
         });
     }
 
-    /// Where an object is to be put that this execution meets. There is none yet; where the
-    /// compiler sees that, too, there is none to be dropped, and the new one is made in its place.
+    /// The empty slot for an object that this execution meets for the first time. If the compiler
+    /// sees that the slot is empty, it drops nothing and constructs the new object in place.
     #[inline(always)]
     fn new_object(&mut self, object: ObjectId) -> &mut Option<Object> {
         self.touched.put(object);
@@ -424,8 +426,8 @@ impl Machine {
         object
     }
 
-    /// [`Machine::thread_object`] of a thread that is about to be spawned, which this execution has
-    /// not met.
+    /// [`Machine::thread_object`] for a thread that is about to be spawned, so that this execution
+    /// has not met the object yet.
     #[inline]
     pub(crate) fn new_thread_object(&mut self, thread: ThreadId) -> ObjectId {
         let object = self.names.thread_object(thread);
@@ -440,8 +442,8 @@ impl Machine {
         object
     }
 
-    /// [`Machine::token_object`] if the object has a name. Whether this execution has met it is not
-    /// asked.
+    /// [`Machine::token_object`], if the object has a name. The function does not check whether
+    /// this execution has met the object.
     #[inline]
     pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
         self.names.known_token(thread)
@@ -462,7 +464,7 @@ impl Machine {
         Some(object.state.kind())
     }
 
-    /// The state an object had when this execution met it.
+    /// The state of an object when this execution met it.
     pub(crate) fn initial(&self, object: ObjectId) -> State {
         match &self.objects[object.index()] {
             Some(Object {
@@ -473,8 +475,8 @@ impl Machine {
         }
     }
 
-    /// Takes the objects back to their states behind these events of the execution. What threads
-    /// have announced stays what it is.
+    /// Takes the objects back to their states behind these events of the execution. The
+    /// announcements of the threads stay unchanged.
     pub(crate) fn rewind(&mut self, events: &[Event]) {
         for object in self.touched.iter() {
             if let Some(object) = &mut self.objects[object.index()] {
@@ -493,43 +495,44 @@ impl Machine {
     }
 
     #[cfg(any(test, feature = "bench"))]
-    /// The objects of this execution, in the order in which they were met.
+    /// The objects of this execution, in the order in which the execution met them.
     pub(crate) fn objects(&self) -> &[ObjectId] {
         &self.touched
     }
 
     // Threads.
 
-    /// How many events `thread` has performed.
+    /// The number of events of `thread`.
     #[inline]
     pub(crate) fn events_of(&self, thread: ThreadId) -> u32 {
         self.threads[thread.index()].events
     }
 
-    /// What `thread` is about to do, if it has said so.
+    /// The announced operation of `thread`, if there is one.
     #[inline]
     pub(crate) fn pending(&self, thread: ThreadId) -> Option<&Pending> {
         self.threads.get(thread.index())?.pending()
     }
 
-    /// What has a name in the other machine, which was the same one and ran on, has it in this one.
+    /// Takes over the names from `later`, a copy of this machine that has executed further. An
+    /// object has the same name in both.
     pub(crate) fn keep_names_of(&mut self, later: Machine) {
         (self.names, self.sets) = (later.names, later.sets);
     }
 
-    /// Whether a compare-exchange of `thread` at this atomic has failed for no reason, and none has
-    /// succeeded there since. None is to fail so again until then, or a loop around it would have
-    /// no end.
+    /// Whether a compare-exchange of `thread` at this atomic has failed spuriously and none has
+    /// succeeded there since. Until then no other one may fail spuriously there, because a loop
+    /// around it would have no end.
     pub(crate) fn has_failed_for_no_reason(&self, thread: ThreadId, object: ObjectId) -> bool {
         self.threads[thread.index()].failed.contains(&object)
     }
 
-    /// Whether a wait of `thread` may still end for no reason.
+    /// Whether a wait of `thread` may still end spuriously.
     pub(crate) fn may_wake_up(&self, thread: ThreadId) -> bool {
         self.threads[thread.index()].wakeups < self.limits.spurious_wakeups
     }
 
-    /// A wait of `thread` ends for no reason.
+    /// Counts a wait of `thread` that ends spuriously.
     pub(crate) fn count_wakeup(&mut self, thread: ThreadId) {
         self.threads[thread.index()].wakeups += 1;
     }
@@ -538,8 +541,8 @@ impl Machine {
     #[inline]
     pub(crate) fn announce(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
         let entry = &mut self.threads[thread.index()];
-        // In the pieces that it was put together from: a copy of the whole would have to wait for
-        // these.
+        // The fields are copied one by one, as the caller has written them: a copy of the whole
+        // operation would have to wait for these writes.
         let Operation { object, ref kind } = *operation;
         entry.last.operation.kind = *kind;
         entry.last.operation.object = object;
@@ -547,7 +550,7 @@ impl Machine {
         entry.announced = true;
     }
 
-    /// Whether `thread` can make the step it has announced.
+    /// Whether `thread` can make its announced step.
     #[inline(never)]
     pub(crate) fn enabled(&self, thread: ThreadId) -> bool {
         let Some(entry) = self.threads.get(thread.index()) else {
@@ -559,7 +562,7 @@ impl Machine {
         self.can_perform(thread, &pending.operation)
     }
 
-    /// Whether what the thread has announced can happen.
+    /// Whether the announced operation of the thread is enabled.
     fn can_happen(&self, thread: ThreadId, entry: &Thread, operation: &Operation) -> bool {
         match operation.kind {
             OpKind::Wait { set, seen, .. } => {
@@ -578,7 +581,7 @@ impl Machine {
         }
     }
 
-    /// How many outcomes the enabled step of `thread` has.
+    /// The number of outcomes of the enabled step of `thread`.
     #[inline]
     pub(crate) fn alternatives(&self, thread: ThreadId) -> u32 {
         match self.pending(thread) {

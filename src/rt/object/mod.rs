@@ -1,12 +1,12 @@
 //! What do operations mean?
 //!
-//! Every kind of shared object is a pure state machine: whether an operation is
-//! [enabled](State::enabled), which [alternatives](State::alternatives) it has, and what
-//! [comes of it](State::apply). Nothing here knows a schedule, a coroutine or a clock, so the same
-//! code gives live closures and abstract programs their meaning, and lets an explorer ask what an
-//! operation *would* do after another history of its object (`docs/ALGORITHMS.md`, deviation 2).
+//! Every kind of shared object is a pure state machine. It tells whether an operation is
+//! [enabled](State::enabled), which [alternatives](State::alternatives) it has, and what its
+//! [outcome](State::apply) is. This module knows no schedule, no coroutine and no clock. So the
+//! same code gives live closures and abstract programs their meaning, and an explorer can ask what
+//! an operation *would* do after another history of its object (`docs/ALGORITHMS.md`, deviation 2).
 //!
-//! "Blocked" is never stored: it is asked of the state each time.
+//! "Blocked" is never stored: it is computed from the state each time.
 
 pub(crate) mod atomic;
 pub(crate) mod barrier;
@@ -41,18 +41,19 @@ pub(crate) enum State {
     Channel(channel::Channel),
 }
 
-/// In what [`State::awaited_by`] says of a condition variable, which is followed by the thread.
+/// Marks the [`State::awaited_by`] value of a condition variable; the lower bits are the thread.
 const AWAITED_BY: u64 = 1 << 63;
 
-/// Who holds a lock that was held when the execution met it: by a guard from before the model, or
-/// by one that was forgotten before the lock was moved here. No thread has this number, and
-/// [`State::pack`] has room for it.
+/// The holder of a lock that was held when the execution met it: the guard is older than the model,
+/// or was forgotten before the lock was moved here. No thread has this number, and [`State::pack`]
+/// has room for it.
 pub(crate) const NOBODY: ThreadId = ThreadId((1 << 20) - 2);
 
 impl State {
-    /// The state of a new object. `value` is what an atomic holds, what a count starts from, the
-    /// size of a barrier's group, how far an initialisation has come, a channel's capacity, who
-    /// holds a lock as [`State::visible`] says it; the other kinds have no use for it.
+    /// The state of a new object. `value` is the value of an atomic, the initial value of a count,
+    /// the group size of a barrier, the progress of a one-time initialisation, the capacity of a
+    /// channel, or the holders of a lock in the form of [`State::visible`]. The other kinds do not
+    /// use it.
     pub(crate) fn new(kind: ObjectKind, value: u64) -> State {
         match kind {
             ObjectKind::Atomic(ty) => State::Atomic { ty, value },
@@ -71,7 +72,7 @@ impl State {
         }
     }
 
-    /// Whether there is something to be done when it is dropped.
+    /// Whether dropping the state frees memory.
     pub(crate) fn owns_memory(&self) -> bool {
         match self {
             State::Condvar(_) => true,
@@ -87,7 +88,7 @@ impl State {
         }
     }
 
-    /// What kind of object this is the state of.
+    /// The kind of the object.
     pub(crate) fn kind(&self) -> ObjectKind {
         match *self {
             State::Atomic { ty, .. } => ObjectKind::Atomic(ty),
@@ -103,7 +104,7 @@ impl State {
         }
     }
 
-    /// Whether the operation can happen now.
+    /// Whether the operation is enabled in this state.
     #[inline]
     pub(crate) fn enabled(&self, thread: ThreadId, kind: &OpKind) -> bool {
         match self {
@@ -119,17 +120,17 @@ impl State {
         }
     }
 
-    /// Whether the operation could happen in the state that was packed as `word`.
+    /// Whether the operation would be enabled in the state that `word` packs.
     #[inline]
     pub(crate) fn enabled_in(&self, word: u64, thread: ThreadId, kind: &OpKind) -> bool {
         match *self {
-            // Parks are waits that come often, and this can be told without a state.
+            // Parks are frequent waits, and the answer needs no unpacked state.
             State::Token { .. } => thread::token_enabled(word != 0, kind),
             _ => self.unpack(word).enabled(thread, kind),
         }
     }
 
-    /// How many outcomes the enabled operation has now; they are numbered from 0.
+    /// The number of outcomes of the enabled operation, which are numbered from 0.
     #[inline]
     pub(crate) fn alternatives(&self, kind: &OpKind) -> u32 {
         match self {
@@ -169,7 +170,7 @@ impl State {
         }
     }
 
-    /// The label of an operation on this object that ended like this.
+    /// The label of an operation on this object with this outcome.
     #[inline]
     pub(crate) fn label(&self, operation: &Operation, outcome: Outcome) -> Label {
         let nature = match self {
@@ -187,7 +188,7 @@ impl State {
         Label::new(operation.object, &operation.kind, outcome, nature)
     }
 
-    /// The state in one word, if it fits; [`State::unpack`] is the way back.
+    /// The state in one word, if it fits; [`State::unpack`] is the inverse.
     #[inline]
     pub(crate) fn pack(&self) -> Option<u64> {
         let thread = |thread: Option<ThreadId>| thread.map_or(0, |t| t.0 as u64 + 1);
@@ -212,7 +213,7 @@ impl State {
         }
     }
 
-    /// The state of the same object as `self` that was packed as `word`.
+    /// The state of the same object as `self`, unpacked from `word`.
     pub(crate) fn unpack(&self, word: u64) -> State {
         let thread = |word: u64| word.checked_sub(1).map(|t| ThreadId(t as u32));
         match *self {
@@ -247,13 +248,13 @@ impl State {
         }
     }
 
-    /// What a thread sees that polls the object: a spinning thread waits until this changes.
-    /// Nothing makes it another that commutes with the look: in the same trace the thread would
-    /// wait or not.
+    /// The view of a thread that polls the object: a spinning thread waits until this view changes.
+    /// No operation that commutes with the look changes the view. Otherwise the thread would both
+    /// wait and not wait in the same trace.
     #[inline]
     pub(crate) fn polled(&self) -> u64 {
         match *self {
-            // A look tells whether it is done, and nothing of who is at it.
+            // A look tells whether the initialisation is done, but not which thread runs it.
             State::Once(once) => (once == once::Once::Done) as u64,
             State::Count { count, .. } => count::polled(count),
             State::Mutex(mutex) => mutex.polled(),
@@ -271,7 +272,7 @@ impl State {
         }
     }
 
-    /// [`State::polled`] for a thread that does this.
+    /// [`State::polled`] for a thread that performs this operation.
     #[inline]
     pub(crate) fn polled_by(&self, kind: &OpKind) -> u64 {
         match *self {
@@ -280,21 +281,21 @@ impl State {
         }
     }
 
-    /// What a thread sees that has waited for the object with a timeout often enough: it waits
-    /// until this changes.
+    /// The view of a thread that has waited for the object with a timeout often enough. The thread
+    /// waits until this view changes.
     #[cold]
     pub(crate) fn awaited_by(&self, thread: ThreadId) -> u64 {
         match self {
-            // That another one is notified is nothing to it, and how many are may be the same when
-            // it is notified itself.
+            // Notifications of other threads do not concern this thread, and the number of notified
+            // threads may be the same when this thread is notified.
             State::Condvar(_) => AWAITED_BY | thread.0 as u64,
             _ => self.polled(),
         }
     }
 
-    /// Whether what a thread has [polled](State::polled) would be something else now. A lock that
-    /// was free is the same until its data has been changed, whoever has held it meanwhile; one
-    /// that was held is the same while it cannot be had.
+    /// Whether the view of a thread that has [polled](State::polled) the object would differ now. A
+    /// lock that was free stays the same until its data has been changed, whichever threads have
+    /// held it in the meantime. A lock that was held stays the same while it cannot be acquired.
     #[inline]
     pub(crate) fn has_changed(&self, polled: u64) -> bool {
         let now = self.polled();
@@ -316,7 +317,7 @@ impl State {
         }
     }
 
-    /// What the shim's memory holds in this state.
+    /// The value that the shim's memory holds in this state.
     #[inline]
     pub(crate) fn visible(&self) -> u64 {
         match *self {
@@ -327,7 +328,7 @@ impl State {
             State::Token { available } => available as u64,
             State::RwLock(lock) if lock.writer.is_some() => u64::MAX,
             State::RwLock(lock) => lock.readers as u64,
-            // Who waits does not matter to others who wait.
+            // The set of waiting threads does not matter to other waiting threads.
             State::Condvar(ref condvar) => condvar.notified.len() as u64,
             State::Barrier(barrier) => (barrier.generation as u64) << 32 | barrier.arrived as u64,
             State::Once(once) => once.number(),
@@ -338,8 +339,8 @@ impl State {
         }
     }
 
-    /// Whether a shim of this kind whose memory holds `memory` can be in this state. An atomic that
-    /// is used as one of another type of its width is still the same one.
+    /// Whether a shim of this kind with the contents `memory` can be in this state. An atomic that
+    /// is used as another type of the same width is still the same atomic.
     #[inline]
     pub(crate) fn may_be(&self, kind: ObjectKind, memory: u64) -> bool {
         match (self, kind) {
@@ -350,12 +351,12 @@ impl State {
         }
     }
 
-    /// Whether a shim whose memory holds `memory` can be in this state.
+    /// Whether a shim with the contents `memory` can be in this state.
     fn agrees(&self, memory: u64) -> bool {
         match self {
             State::Barrier(barrier) => barrier.size as u64 == memory.max(1),
-            // Their memory says nothing; they cannot be replaced while somebody uses them, and one
-            // that nobody uses is as good as new.
+            // Their memory does not contain the state. They cannot be replaced while a thread uses
+            // them, and an unused one is as good as new.
             State::Condvar(_) | State::Channel(_) => true,
             State::Atomic { .. }
             | State::Mutex(_)
@@ -368,7 +369,7 @@ impl State {
     }
 }
 
-/// An operation reached an object of another kind, which only a shim's mistake can do.
+/// An operation reached an object of another kind. Only a mistake in a shim can cause this.
 #[cold]
 pub(crate) fn misplaced(kind: &OpKind) -> ! {
     panic!("dpor bug: {kind:?} was announced for an object of another kind")

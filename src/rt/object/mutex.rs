@@ -4,7 +4,7 @@ use super::NOBODY;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// A mutex: who holds it, and how often its data has been changed.
+/// A mutex: its holder, and the number of changes to its data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Mutex {
     pub(crate) holder: Option<ThreadId>,
@@ -12,7 +12,7 @@ pub(crate) struct Mutex {
 }
 
 impl Mutex {
-    /// A mutex whose memory says this when an execution meets it.
+    /// A mutex with the value `held` in its memory when an execution meets it.
     pub(crate) fn met(held: u64) -> Mutex {
         Mutex {
             holder: (held != 0).then_some(NOBODY),
@@ -43,7 +43,7 @@ impl Mutex {
     }
 }
 
-/// Whether `kind` can happen now. A thread that locks a mutex it already holds waits for ever.
+/// Whether `kind` is enabled. A thread that locks a mutex it already holds is blocked for ever.
 pub(crate) fn enabled(mutex: Mutex, kind: &OpKind) -> bool {
     match kind {
         OpKind::Lock => mutex.holder.is_none(),

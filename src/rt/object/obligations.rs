@@ -1,8 +1,8 @@
-//! Does every kind of object keep what the exploration takes for granted of it?
+//! Does every kind of object satisfy the assumptions of the exploration?
 //!
-//! For all small states and all pairs of operations of two threads: operations that commute may be
-//! executed in either order with the same labels and the same state, and neither disables the
-//! other; and if one enables the other, they are ordered.
+//! The tests try all small states and all pairs of operations of two threads. Operations that
+//! commute may be executed in either order with the same labels and the same state, and neither
+//! disables the other. If one operation enables the other, the two are ordered.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::SeqCst;
@@ -22,7 +22,8 @@ use crate::rt::relation::independence::{Label, Nature, ReadSets, commutes, order
 pub(crate) const P: ThreadId = ThreadId(1);
 pub(crate) const Q: ThreadId = ThreadId(2);
 
-/// Small states of a kind, and its operations; `owns` says whether the thread may do it there.
+/// Small states of a kind, and its operations. `owns` tells whether the thread may perform the
+/// operation in that state.
 pub(crate) struct Kind {
     pub(crate) states: Vec<State>,
     pub(crate) operations: Vec<OpKind>,
@@ -103,7 +104,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         owns: |_, _, _| true,
     };
     let weak = Kind {
-        // Both threads own a weak reference; nobody owns another one for sure.
+        // Both threads own a weak reference. No thread is sure to own a strong one.
         states: (0..3)
             .map(|strong| strong + super::count::WEAK * 2)
             .map(|count| State::Count {
@@ -142,7 +143,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::EndForNoReason,
             OpKind::Unpark,
         ],
-        // A notification may be taken by any thread.
+        // Any thread may take a notification.
         owns: |_, _, _| true,
     };
     let rwlocks = Kind {
@@ -165,7 +166,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::Downgrade,
         ],
         owns: |state, thread, kind| match (state, kind) {
-            // With two read locks each thread may have one; with one it is the first thread's.
+            // With two read locks each thread may hold one; a single read lock is held by the first
+            // thread.
             (State::RwLock(lock), OpKind::UnlockRead) => {
                 lock.readers == 2 || lock.readers == 1 && thread == P
             }
@@ -175,7 +177,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             _ => true,
         },
     };
-    // Each by a notification of its own.
+    // Each thread is woken by a notification of its own.
     let by = |thread: ThreadId| 4 + thread.0 as u16;
     let waits = |waiting: &[ThreadId], notified: &[ThreadId]| {
         State::Condvar(Condvar {
@@ -207,7 +209,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::Awake { timed: true },
             OpKind::EndForNoReason,
         ],
-        // A thread that waits, or has been notified, does nothing but wake up.
+        // The only next operation of a thread that waits, or has been notified, is its wake-up.
         owns: |state, thread, kind| {
             let State::Condvar(condvar) = state else {
                 return false;
@@ -298,7 +300,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::DropSender,
             OpKind::DropReceiver { discards: true },
         ],
-        // P has the receiver. Q has a sender as long as there is one, and P has another one if
+        // P has the receiver. Q has a sender as long as there is one, and P has another sender if
         // there are two.
         owns: |state, thread, kind| {
             let State::Channel(channel) = state else {
@@ -331,7 +333,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// What a thread does next: its operation, and which of its outcomes.
+/// The next step of a thread: its operation, and the number of the outcome.
 type Next = (ThreadId, OpKind, u32);
 
 fn run(state: &State, first: Next, second: Next) -> Option<(Vec<String>, State)> {
@@ -405,7 +407,7 @@ fn operations_that_commute_may_be_swapped_and_enabling_is_order() {
             }
         }
     }
-    // The kinds above have all of these; fewer would mean that something is not looked at.
+    // The kinds above have all of these pairs; a smaller number means that the test misses some.
     assert!(
         commuting >= 100 && enabling >= 2,
         "{commuting} commuting, {enabling} enabling"
@@ -420,7 +422,8 @@ fn what_a_thread_sees_is_no_other_after_what_commutes_with_its_look() {
         for state in &kind.states {
             for &p in kind.operations.iter().filter(|p| (kind.owns)(state, P, p)) {
                 for &q in kind.operations.iter().filter(|q| (kind.owns)(state, Q, q)) {
-                    // What it means to its thread, its label, and the state then.
+                    // The meaning of the operation for its thread, its label, and the state
+                    // afterwards.
                     let step = |state: &State, thread, kind: OpKind| {
                         let mut after = state.clone();
                         let operation = Operation {
@@ -549,8 +552,8 @@ fn a_state_in_one_word_is_the_same_state() {
     );
 }
 
-/// What two threads do in this order, by label and outcome, and the state then. `None` if the
-/// second one cannot.
+/// The labels and outcomes of two steps in this order, and the state afterwards. `None` if the
+/// second step is not enabled.
 fn seen(state: &State, first: Next, second: Next) -> Option<([(Label, Outcome); 2], State)> {
     let mut state = state.clone();
     let mut both = Vec::new();
@@ -579,7 +582,7 @@ fn events_whose_order_is_nothing_in_any_state_are_not_ordered() {
                     for (a, b) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
                         let one = seen(state, (P, p, a), (Q, q, b));
                         let other = seen(state, (Q, q, b), (P, p, a));
-                        // If one lets the other happen, there is no other order.
+                        // If one step enables the other, there is no other order.
                         let (Some((one, then)), Some(([second, first], otherwise))) = (one, other)
                         else {
                             continue;

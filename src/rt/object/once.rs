@@ -3,7 +3,7 @@
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// How far an initialisation has come.
+/// The progress of an initialisation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Once {
     Incomplete,
@@ -13,7 +13,7 @@ pub(crate) enum Once {
 }
 
 impl Once {
-    /// The number that stands for it in a shim's memory.
+    /// The number that stands for the progress in a shim's memory.
     pub(crate) fn number(self) -> u64 {
         match self {
             Once::Incomplete => 0,
@@ -23,7 +23,8 @@ impl Once {
         }
     }
 
-    /// What a shim's memory says. Nobody can be at it when an execution meets it.
+    /// The progress that a shim's memory holds. No thread can run the initialisation when an
+    /// execution meets it.
     pub(crate) fn from_number(number: u64) -> Once {
         match number {
             2 => Once::Done,
@@ -33,8 +34,8 @@ impl Once {
     }
 }
 
-/// Whether `kind` can happen now. A thread that comes back to an initialisation it is at itself
-/// waits for ever.
+/// Whether `kind` is enabled. A thread that calls the initialisation from within the initialisation
+/// is blocked for ever.
 pub(crate) fn enabled(once: Once, kind: &OpKind) -> bool {
     match kind {
         OpKind::CallOnce { .. } => !matches!(once, Once::Running(_)),
@@ -43,8 +44,8 @@ pub(crate) fn enabled(once: Once, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation of `thread`. A call succeeds if it begins the initialisation; the
-/// value is what was found.
+/// Applies an enabled operation of `thread`. A call succeeds if it begins the initialisation. The
+/// value is the progress before the call.
 pub(crate) fn apply(once: Once, thread: ThreadId, kind: &OpKind) -> (Once, Outcome) {
     let found = once.number();
     match *kind {

@@ -1,12 +1,14 @@
 //! What does a reader-writer lock do with an operation?
 //!
-//! Readers share it, and nobody is preferred: a reader may come in while a writer waits.
+//! Readers share the lock, and neither readers nor writers are preferred: a reader may acquire the
+//! lock while a writer waits.
 
 use super::NOBODY;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// A reader-writer lock: who writes, or how many read, and how often its data has been changed.
+/// A reader-writer lock: its writer or its number of readers, and the number of changes to its
+/// data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct RwLock {
     pub(crate) writer: Option<ThreadId>,
@@ -15,7 +17,7 @@ pub(crate) struct RwLock {
 }
 
 impl RwLock {
-    /// A lock whose memory says this when an execution meets it.
+    /// A lock with the value `held` in its memory when an execution meets it.
     pub(crate) fn met(held: u64) -> RwLock {
         let (writer, readers) = match held {
             u64::MAX => (Some(NOBODY), 0),
@@ -37,7 +39,7 @@ impl RwLock {
     }
 }
 
-/// Whether `kind` can happen now.
+/// Whether `kind` is enabled in this state.
 pub(crate) fn enabled(lock: RwLock, kind: &OpKind) -> bool {
     match kind {
         OpKind::ReadLock => lock.admits_reader(),

@@ -2,7 +2,7 @@
 
 use crate::rt::event::operation::{OpKind, Outcome};
 
-/// Whether `kind` can happen to a thread that has `finished` or not.
+/// Whether `kind` is enabled on a thread that has `finished` or not.
 pub(crate) fn enabled(finished: bool, kind: &OpKind) -> bool {
     match kind {
         OpKind::Join { .. } => finished,
@@ -10,19 +10,19 @@ pub(crate) fn enabled(finished: bool, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation to a thread; gives whether it has finished now.
+/// Applies an enabled operation to a thread. Returns whether the thread has finished afterwards.
 pub(crate) fn apply(finished: bool, kind: &OpKind) -> (bool, Outcome) {
     match kind {
         OpKind::Spawn { .. } => (false, Outcome::Done),
         OpKind::Exit => (true, Outcome::Done),
-        // Whether its end is an event or not.
+        // The thread counts as finished whether or not its end is an event.
         OpKind::Join { .. } => (true, Outcome::Done),
         OpKind::IsFinished => (finished, Outcome::Value(finished as u64)),
         other => super::misplaced(other),
     }
 }
 
-/// Whether `kind` can happen to a park token that is `available` or not.
+/// Whether `kind` is enabled on a park token that is `available` or not.
 pub(crate) fn token_enabled(available: bool, kind: &OpKind) -> bool {
     match kind {
         OpKind::Park => available,
@@ -30,7 +30,7 @@ pub(crate) fn token_enabled(available: bool, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation to a park token; gives whether it is available now.
+/// Applies an enabled operation to a park token. Returns whether the token is available afterwards.
 pub(crate) fn token_apply(available: bool, kind: &OpKind) -> (bool, Outcome) {
     match kind {
         OpKind::Park => (false, Outcome::Done),

@@ -1,4 +1,4 @@
-//! What one process has once: the panic hook, signals, exit, the watchdog.
+//! The parts of which a process has one: the panic hook, signals, exit, the watchdog.
 
 pub(crate) mod outside_use;
 #[cfg(any(target_os = "linux", all(unix, target_pointer_width = "64")))]

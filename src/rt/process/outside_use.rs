@@ -1,8 +1,8 @@
 //! Uses of shims by threads that are in no model, noted while a model runs.
 //!
-//! A test that spawns a thread by `std::thread` has one that no model schedules. Its operations
-//! find no runtime on their OS thread, so they are done as std does them. They are noted here, for
-//! the whole process, and an execution that has ended asks for those that were on its own memory.
+//! A test that spawns a thread by `std::thread` has a thread that no model schedules. Its
+//! operations find no runtime on their OS thread, so they behave as in std. This module notes them
+//! for the process, and an execution that has ended looks up the uses of its own memory.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,18 +17,18 @@ pub(crate) struct Use {
     pub(crate) site: Site,
 }
 
-/// How many of the latest uses are remembered.
+/// The number of the latest uses that are remembered.
 const MOST: usize = 32;
 
-/// The explorations that run.
+/// The number of running explorations.
 static MODELS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many uses were noted.
+/// The number of uses that were noted.
 static USES: AtomicU64 = AtomicU64::new(0);
 
 static LATEST: Mutex<[Option<Use>; MOST]> = Mutex::new([None; MOST]);
 
-/// While this lives, uses are noted.
+/// While this value lives, uses are noted.
 pub(crate) struct Watch(());
 
 impl Watch {
@@ -44,14 +44,14 @@ impl Drop for Watch {
     }
 }
 
-/// A thread that is in no model is about to use what is at this address.
+/// A thread that is in no model is about to use the shim at this address.
 #[cold]
 pub(crate) fn note(address: usize, site: Site) {
     if MODELS.load(Ordering::Relaxed) == 0 {
         return;
     }
-    // Each is worth waiting for: it may be the only one of its model, which would be called
-    // complete without it.
+    // Each use is worth the wait for the lock: it may be the only one of its model, which would be
+    // called complete without it.
     let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
     let number = USES.fetch_add(1, Ordering::Relaxed);
     latest[number as usize % MOST] = Some(Use {
@@ -61,9 +61,9 @@ pub(crate) fn note(address: usize, site: Site) {
     });
 }
 
-/// How many uses were noted up to now. Memory that is got from the system afterwards, or a stack
-/// that another exploration has kept, was nobody else's at a use with a number from here on,
-/// because both are handed on from thread to thread in order.
+/// The number of uses that were noted up to now. Memory that is allocated afterwards, or a stack
+/// that another exploration has kept, was used by no other code at a use with a number from here
+/// on, because both pass from thread to thread in order.
 #[inline]
 pub(crate) fn noted() -> u64 {
     USES.load(Ordering::Relaxed)

@@ -1,11 +1,11 @@
-//! Is the panic hook of the process the one that tells reports of panics?
+//! Is the panic hook of the process the one that reports panics to models?
 //!
-//! It is set by the first model of the process and never taken out again, so models in parallel
-//! tests do not get into each other's way. But a test may set one of its own, to keep what it
-//! expects off standard error, and std asks only the last one. A hook that another one replaces is
-//! dropped, which is noticed, so the next model sets its own anew, above the other. If it was only
-//! put aside (`take_hook`), nobody notices before a panic says nothing; then [`set_above`] has a
-//! look.
+//! The first model of the process sets the hook, and no model takes it out again, so models in
+//! parallel tests do not disturb each other. But a test may set a hook of its own, to keep expected
+//! messages off standard error, and std calls only the last hook. If another hook replaces ours,
+//! ours is dropped and notes that, so the next model sets its own anew, above the other. If ours
+//! was only put aside (`take_hook`), that shows only when a panic is not reported; then
+//! [`set_above`] checks.
 
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
@@ -14,10 +14,10 @@ use std::sync::{Mutex, Once, PoisonError};
 /// Whether the hook has been set and not been dropped since.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
-/// The address of the hook that was set last, by which it is told from others.
+/// The address of the hook that was set last, which distinguishes it from others.
 static OURS: AtomicUsize = AtomicUsize::new(0);
 
-/// What the hook owns, which is dropped with it.
+/// The value that the hook owns, which is dropped with it.
 struct Set;
 
 impl Drop for Set {
@@ -26,12 +26,13 @@ impl Drop for Set {
     }
 }
 
-/// What the hook has from above it.
+/// The functions that the hook calls in the modules above.
 #[derive(Clone, Copy)]
 pub(crate) struct Listener {
     /// Prepares the process. Called once, before the hook is set for the first time.
     pub(crate) prepare: fn(),
-    /// Tells a model of a panic. False if no model is to be told, so that the hook before is asked.
+    /// Reports a panic to a model. Returns false if the panic concerns no model, so that the
+    /// earlier hook is called.
     pub(crate) begun: fn(&PanicHookInfo<'_>) -> bool,
 }
 
@@ -42,15 +43,15 @@ pub(crate) fn install(listener: Listener) {
     }
 }
 
-/// Sets the hook, if another one is asked first.
+/// Sets the hook, if another hook is called first.
 #[cold]
 pub(crate) fn set_above(listener: Listener) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     static PREPARED: Once = Once::new();
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     PREPARED.call_once(listener.prepare);
-    // On a thread of its own, because the panic hook cannot be changed by a thread that is
-    // panicking, and a model may be run by a destructor.
+    // The hook is set on a thread of its own, because a thread that is panicking cannot change the
+    // panic hook, and a destructor may run a model.
     std::thread::spawn(move || {
         let before = take_hook();
         let is_ours = (&raw const *before).cast::<()>().addr() == OURS.load(Acquire);
@@ -65,7 +66,7 @@ pub(crate) fn set_above(listener: Listener) {
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;
 
-/// The hook, which asks this other one about panics that no model is to be told of.
+/// The hook, which calls `before` for panics that concern no model.
 fn above(before: Hook, listener: Listener) -> Hook {
     let set = Set;
     let hook: Hook = Box::new(move |info| {

@@ -1,12 +1,12 @@
-//! What if a step does not come back?
+//! What happens if a step does not return?
 //!
-//! A step is a visible operation and the code after it, up to the next one. Code that loops without
-//! a shared access, or that blocks on something `dpor` does not see (a lock of another crate, a
-//! channel of std), never gets there, and the OS thread that explores hangs with it. Nothing can be
-//! done about it from inside, so a second OS thread looks at a counter of steps from time to time,
-//! and says once who hangs, and where it was last seen. There is one such thread in a process, from
-//! the first exploration on, because a thread of its own would cost a short exploration more than
-//! all else.
+//! A step is a visible operation and the code after it, up to the next operation. Code that loops
+//! without a shared access, or that blocks on an object that `dpor` does not see (a lock of another
+//! crate, a channel of std), never reaches the next operation, and the OS thread that explores
+//! hangs with it. The exploration cannot help itself, so a second OS thread looks at a counter of
+//! steps from time to time, and reports once which thread hangs, and where it was last seen. A
+//! process has one such OS thread, from the first exploration on, because an OS thread for each
+//! short exploration would cost more than all its other work.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
@@ -19,85 +19,85 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::{Site, foreign};
 use crate::rt::rare::rarely;
 
-/// The last step, as the watching thread sees it.
+/// The last step, as the watching OS thread sees it.
 #[derive(Default)]
 pub(crate) struct Pulse {
-    /// Where the model begins that is explored, or null if none is.
+    /// The place at which the explored model begins, or null if no model is explored.
     model: AtomicPtr<Location<'static>>,
     explorations: AtomicU64,
-    /// How many executions have begun before this one.
+    /// The number of executions before this one.
     executions: AtomicU64,
     steps: AtomicU64,
     thread: AtomicU32,
     site: AtomicPtr<Location<'static>>,
-    /// Which [`Phase`] the execution is in.
+    /// The [`Phase`] of the execution.
     phase: AtomicU8,
     /// Whether a failure is known, and which.
     knows: AtomicBool,
     known: Mutex<Option<Box<dyn KnownFailure>>>,
 }
 
-/// A failure that is known and not shown yet, which the watchdog may have to tell.
+/// A failure that is known and not reported yet, so that the watchdog may have to report it.
 pub(crate) trait KnownFailure: Send {
     /// Its report.
     fn report(&self) -> String;
 }
 
-/// What the code that runs has to do with its execution.
+/// The relation of the running code to its execution.
 #[derive(Clone, Copy)]
 pub(crate) enum Phase {
-    /// It is the execution.
+    /// The code is the execution.
     Runs,
-    /// Nothing is explored any more, and threads go on to their ends.
+    /// The exploration has ended, and threads continue to their ends.
     RunsOut,
-    /// What is left of the threads unwinds.
+    /// The remaining threads unwind.
     Unwinds,
-    /// No thread is left, and statics get back what they held.
+    /// No thread is left, and statics get back their values.
     PutsBack,
 }
 
 impl Pulse {
-    /// The exploration of the model that stands here begins.
+    /// The exploration of the model at this place begins.
     pub(crate) fn begin(&self, model: Site) {
         self.model.store(ptr::from_ref(model).cast_mut(), Relaxed);
-        // As below, only this thread writes.
+        // As below, only this OS thread writes.
         let before = self.explorations.load(Relaxed);
         self.explorations.store(before + 1, Relaxed);
-        // So that it is not taken for the last step of the exploration before.
+        // Otherwise the last step of the earlier exploration would be reported.
         self.turn_to(ThreadId::MAIN, None);
     }
 
-    /// The next execution begins, behind so many.
+    /// The next execution begins, after `begun` others.
     #[inline]
     pub(crate) fn count_executions(&self, begun: u64) {
         self.executions.store(begun, Relaxed);
     }
 
-    /// The execution is in this phase from here on.
+    /// The execution enters this phase.
     pub(crate) fn go_into(&self, phase: Phase) {
         self.phase.store(phase as u8, Relaxed);
         self.count();
     }
 
-    /// Another execution begins, of which nothing is known.
+    /// Another execution begins, without a known failure.
     #[inline]
     pub(crate) fn go_on(&self) {
         self.phase.store(Phase::Runs as u8, Relaxed);
         self.forget();
     }
 
-    /// A failure is known which is not shown yet.
+    /// Sets a known failure that is not reported yet.
     pub(crate) fn know(&self, known: Box<dyn KnownFailure>) {
         *self.known() = Some(known);
         self.knows.store(true, Relaxed);
     }
 
-    /// Whether one is.
+    /// Whether a failure is known.
     pub(crate) fn knows(&self) -> bool {
         self.knows.load(Relaxed)
     }
 
-    /// What was known has been shown, or was none.
+    /// The known failure has been reported, or was none.
     #[inline]
     pub(crate) fn forget(&self) {
         if rarely!(self.knows()) {
@@ -110,19 +110,20 @@ impl Pulse {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The report of the failure that is known, if one is.
+    /// The report of the known failure, if there is one.
     pub(crate) fn report(&self) -> Option<String> {
         let known = self.known();
         Some(known.as_ref()?.report())
     }
 
-    /// Nothing is explored any more.
+    /// The exploration ends.
     pub(crate) fn end(&self) {
         self.go_on();
         self.model.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Notes that another thread goes on, after an operation at `site` if it is not its first step.
+    /// Notes that another thread continues, after an operation at `site` if this is not its first
+    /// step.
     #[inline]
     pub(crate) fn turn_to(&self, thread: ThreadId, site: Option<Site>) {
         self.thread.store(thread.0, Relaxed);
@@ -131,7 +132,7 @@ impl Pulse {
         self.count();
     }
 
-    /// Notes that the same thread goes on, after an operation at `site`.
+    /// Notes that the same thread continues, after an operation at `site`.
     #[inline]
     pub(crate) fn beat(&self, site: Site) {
         self.site.store(ptr::from_ref(site).cast_mut(), Relaxed);
@@ -140,11 +141,11 @@ impl Pulse {
 
     #[inline]
     fn count(&self) {
-        // Only this thread writes, so this needs no read-modify-write.
+        // Only this OS thread writes, so this needs no read-modify-write.
         self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
     }
 
-    /// What there is to say if it does not beat for so long; `None` if nothing is explored.
+    /// The message if the pulse has not changed for this long; `None` if no model is explored.
     pub(crate) fn describe(&self, patience: Duration) -> Option<String> {
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
         let model = unsafe { self.model.load(Relaxed).as_ref() }?;
@@ -160,7 +161,7 @@ impl Pulse {
         Some(text)
     }
 
-    /// Adds the failure that is known, if one is.
+    /// Adds the known failure, if there is one.
     fn add_known(&self, text: &mut String) {
         if let Some(report) = self.report() {
             text.push_str("\nWhat has failed before is not lost:\n\n");
@@ -169,8 +170,8 @@ impl Pulse {
         }
     }
 
-    /// What there is to say where the user ends the process in the middle of an execution; `None`
-    /// if nothing is explored.
+    /// The message if the user ends the process in the middle of an execution; `None` if no model
+    /// is explored.
     #[cfg(unix)]
     fn interrupted(&self) -> Option<String> {
         // SAFETY: as in `describe`.
@@ -184,7 +185,7 @@ impl Pulse {
         Some(text)
     }
 
-    /// What runs, and where it was last seen.
+    /// The running thread, and the place where it was last seen.
     fn doing(&self) -> String {
         let site = self.site.load(Relaxed);
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
@@ -218,18 +219,19 @@ impl Pulse {
     }
 }
 
-/// The clock has no moment that is much longer away; no process lives that long.
+/// The clock cannot represent moments that are much later; no process lives that long.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
-/// Watches a pulse until it is dropped, over all explorations that have it one after the other:
-/// most are too short to be looked at even once, and to begin anew for each takes locks.
+/// Watches a pulse until it is dropped, over all explorations that use the pulse one after the
+/// other. Most of them are too short to be checked even once, and a new watch for each of them
+/// takes locks.
 pub(crate) struct Watchdog {
     number: u64,
     patience: Duration,
 }
 
 impl Watchdog {
-    /// Calls `say`, from another OS thread, if the `pulse` does not beat for `patience`; once for
+    /// Calls `say`, from another OS thread, if the `pulse` does not change for `patience`; once for
     /// each exploration.
     pub(crate) fn watch(
         pulse: Arc<Pulse>,
@@ -255,7 +257,8 @@ impl Watchdog {
             say: Arc::new(say),
         });
         if !watch.is_kept {
-            // Without a thread for it nobody watches, which is no reason to fail a test.
+            // If the system provides no OS thread, no pulse is watched. That is no reason to fail a
+            // test.
             let name = "dpor watchdog".to_owned();
             let thread = thread::Builder::new().name(name).spawn(keep_watch);
             watch.is_kept = thread.is_ok();
@@ -263,7 +266,7 @@ impl Watchdog {
         Watchdog { number, patience }
     }
 
-    /// Whether it waits for so long.
+    /// Whether it waits for this long.
     pub(crate) fn waits_for(&self, patience: Duration) -> bool {
         self.patience == patience.min(LONGEST)
     }
@@ -277,14 +280,14 @@ impl Drop for Watchdog {
     }
 }
 
-/// What is watched in this process.
+/// The watched pulses of this process.
 struct Watch {
     watched: Vec<Watched>,
-    /// When the thread that watches wakes up; `None` if it waits for something to watch.
+    /// The time at which the watching OS thread wakes up; `None` if it waits for a pulse to watch.
     next: Option<Instant>,
-    /// Whether there is such a thread.
+    /// Whether the watching OS thread exists.
     is_kept: bool,
-    /// The number of the latest of all that was watched.
+    /// The number of the latest watched pulse.
     number: u64,
 }
 
@@ -292,11 +295,11 @@ struct Watched {
     number: u64,
     pulse: Arc<Pulse>,
     patience: Duration,
-    /// How many steps there were when it was looked at last.
+    /// The number of steps at the last check.
     steps: Option<u64>,
-    /// The last exploration that was told of, by its number from 1.
+    /// The last reported exploration, by its number from 1.
     told: u64,
-    /// When it is to be looked at.
+    /// The time of the next check.
     due: Instant,
     say: Say,
 }
@@ -304,7 +307,8 @@ struct Watched {
 type Say = Arc<dyn Fn(String) + Send + Sync>;
 
 impl Watched {
-    /// Looks at it; if it hangs, and nobody was told, gives what there is to say, and how.
+    /// Checks the pulse. If it hangs and this was not reported yet, returns the message and the
+    /// function to report it.
     fn look(&mut self, now: Instant) -> Option<(String, Say)> {
         if self.due > now {
             return None;
@@ -329,15 +333,15 @@ static WATCH: Mutex<Watch> = Mutex::new(Watch {
     number: 0,
 });
 
-/// Somebody must be looked at before the moment the thread has chosen.
+/// Signals that a pulse must be checked before the time that the watching OS thread has chosen.
 static WAKE: Condvar = Condvar::new();
 
 fn watch() -> MutexGuard<'static, Watch> {
-    // Nothing in here is left half done.
+    // A panic leaves no inconsistent state here.
     WATCH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What there is to say of the executions that run, where the user ends the process.
+/// The messages for all running executions, if the user ends the process.
 #[cfg(unix)]
 pub(crate) fn all_that_run() -> Vec<String> {
     let pulses: Vec<_> = (watch().watched.iter())
@@ -349,7 +353,7 @@ pub(crate) fn all_that_run() -> Vec<String> {
         .collect()
 }
 
-/// What the thread that watches does.
+/// The loop of the watching OS thread.
 fn keep_watch() {
     let mut watch = watch();
     loop {
@@ -359,7 +363,7 @@ fn keep_watch() {
         if !hangs.is_empty() {
             drop(watch);
             for (text, say) in hangs {
-                // It may find no stderr to write to; the others are watched all the same.
+                // The write to stderr may fail; the other pulses are watched in any case.
                 let _ = catch_unwind(AssertUnwindSafe(|| say(text)));
             }
             watch = self::watch();
@@ -400,10 +404,10 @@ mod tests {
             said.send(text).expect("the test listens");
         });
         let text = heard.recv().expect("it speaks up");
-        // Of several tests at once it is not clear which one hangs.
+        // With several tests at once, the message has to tell which one hangs.
         let begins = format!("dpor: a step of the model at {model} has not come back for 0 s: ");
         assert!(text.starts_with(&begins), "{text}");
-        // As all that is called in this crate without a caller outside of it.
+        // Functions of this crate without a caller outside of it are reported like this.
         let place = ": spawned thread 2, after an operation in a drop. Since";
         assert!(text.contains(place), "{text}");
         assert!(
@@ -443,7 +447,7 @@ mod tests {
         assert!(!hangs(0), "it has just begun");
         assert!(hangs(1));
         assert!(!hangs(2), "it was told");
-        // The exploration after it is as far as it was when that is looked at.
+        // The next exploration has the same number of steps when it is checked.
         pulse.end();
         pulse.begin(Location::caller());
         assert!(!hangs(3), "another one has begun meanwhile");

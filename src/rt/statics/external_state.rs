@@ -1,7 +1,8 @@
-//! What does an execution have to put back?
+//! Which memory does an execution have to restore?
 //!
-//! Memory that is older than it gets back what it held before: each execution begins like the first
-//! one. What has to be put back is noted when the execution first meets the memory.
+//! Memory that is older than the execution gets back its contents from before: each execution
+//! begins like the first one. The runtime notes the contents when the execution first meets the
+//! memory.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,35 +13,35 @@ use crate::rt::shim::Memory;
 
 use crate::rt::statics;
 
-/// So many words at most are looked at in the memory of one shim.
+/// The number of words that are read at most in the memory of one shim.
 const WORDS_MAX: usize = 512;
 
-/// Undoes, given a shim's own address, what the execution did to it.
+/// Undoes the changes of the execution to a shim, given the shim's own address.
 pub(crate) type Undo = unsafe fn(*mut u8);
 
-/// What is older than the execution and was met by it.
+/// The memory that is older than the execution and that the execution has met.
 #[derive(Default)]
 pub(crate) struct Older {
-    /// Addresses of values, with what they held when they were met.
+    /// The addresses of values, with their contents at the first meeting.
     values: Vec<(usize, ObjectKind, u64)>,
     /// Copies of shims that are more than a value, by their addresses.
     pristine: Vec<(Memory, Vec<MaybeUninit<u8>>)>,
     undo: Vec<(*mut u8, Undo)>,
-    /// On which pages all that is.
+    /// The pages that contain all of that.
     pages: Pages,
 }
 
-/// Some pages of memory, by their numbers modulo 64. Most of what is freed is on others.
+/// A set of pages of memory, by their numbers modulo 64. Most freed blocks are on other pages.
 #[derive(Clone, Copy, Default)]
 struct Pages(u64);
 
 impl Pages {
-    /// Those of an address.
+    /// The page of an address.
     fn of(address: usize) -> Pages {
         Pages::of_block(&(address..address + 1))
     }
 
-    /// Those of a block that is not empty.
+    /// The pages of a block that is not empty.
     fn of_block(block: &Range<usize>) -> Pages {
         let number = |address: usize| address >> 12;
         let (first, last) = (number(block.start), number(block.end - 1));
@@ -55,7 +56,7 @@ impl Pages {
         self.0 |= others.0;
     }
 
-    /// Whether none is among the others.
+    /// Whether the two sets have no page in common.
     fn are_apart(self, others: Pages) -> bool {
         self.0 & others.0 == 0
     }
@@ -66,18 +67,18 @@ impl Older {
         self.pristine.is_empty() && self.undo.is_empty() && self.values.is_empty()
     }
 
-    /// Notes an object that holds this value.
+    /// Notes an object with this value.
     pub(crate) fn note(&mut self, address: usize, kind: ObjectKind, value: u64) {
         self.values.push((address, kind, value));
         self.pages.add(Pages::of(address));
     }
 
-    /// The addresses of the objects that were noted.
+    /// The addresses of the noted objects.
     pub(crate) fn addresses(&self) -> impl ExactSizeIterator<Item = usize> {
         self.values.iter().map(|&(address, ..)| address)
     }
 
-    /// Forgets what is in a block that is `gone`: that memory is somebody else's now.
+    /// Forgets the entries in a block that is `gone`: other code has this memory now.
     pub(crate) fn forget(&mut self, block: Range<usize>) {
         if block.is_empty() || self.pages.are_apart(Pages::of_block(&block)) {
             return;
@@ -94,19 +95,19 @@ impl Older {
         (self.pristine.iter()).any(|(known, _)| ptr::eq(known.start, start))
     }
 
-    /// Keeps the bytes of a shim, which are not [kept](Older::keeps).
+    /// Keeps the bytes of a shim, which are not [kept](Older::keeps) yet.
     pub(crate) fn keep(&mut self, memory: Memory) {
         let Memory { start, size, .. } = memory;
         debug_assert!(!self.keeps(start));
         let mut bytes = vec![MaybeUninit::uninit(); size];
-        // SAFETY: the caller is a shim that gives its own address and size; the destination has
+        // SAFETY: the caller is a shim that passes its own address and size; the destination has
         // that size. Bytes that are not initialised stay so.
         unsafe { ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
         self.pristine.push((memory, bytes));
         self.pages.add(Pages::of(start.addr()));
     }
 
-    /// The words that are now where bytes are kept, as far as there are not too many.
+    /// The current words of the memory for which bytes are kept, up to the limit.
     pub(crate) fn words(&self) -> impl Iterator<Item = usize> {
         const WORD: usize = size_of::<usize>();
         let there = |(memory, _): &&(Memory, _)| statics::is_still_there(memory.start);
@@ -117,15 +118,15 @@ impl Older {
             let places = places.filter(move |at| at + WORD <= size);
             places.map(|at| {
                 let word = memory.start.wrapping_add(at).cast::<usize>();
-                // SAFETY: it is in the memory of a shim that is still there, and aligned. What is
-                // in it is the program's, so it is read as a debugger would, to be taken for no
-                // more than a number that may mean anything.
+                // SAFETY: the word is in the memory of a shim that is still there, and aligned. The
+                // contents are the program's, so they are read as a debugger would, and taken for
+                // no more than a number that may mean anything.
                 unsafe { word.read_volatile() }
             })
         })
     }
 
-    /// Notes what is to be undone at `start`; false if that has been noted before.
+    /// Notes the `undo` for `start`; returns false if it has been noted before.
     pub(crate) fn undo_at_end(&mut self, start: *mut u8, undo: Undo) -> bool {
         let new = self.undo.iter().all(|&(known, _)| known != start);
         if new {
@@ -135,8 +136,8 @@ impl Older {
         new
     }
 
-    /// Forgets what `other` knows better: that is still to be put back there as it was before, or
-    /// is being put back.
+    /// Forgets the entries that `other` has from an earlier time: their memory is still to be
+    /// restored to its contents then, or is being restored.
     pub(crate) fn leave_to(&mut self, other: &Older, in_progress: Option<*const u8>) {
         let Older {
             values,
@@ -152,49 +153,51 @@ impl Older {
         undo.retain(|(start, _)| !other.undo.iter().any(|(known, _)| known == start));
     }
 
-    /// Where the shim is that is put back next, if what it holds is dropped then.
+    /// The address of the shim that is restored next, if its contents are dropped then.
     pub(crate) fn next_dropped(&self) -> Option<*const u8> {
         let (memory, _) = self.pristine.last()?;
         Some(memory.start.cast_const())
     }
 
-    /// Puts one thing back, if there is one left. What was in its memory is dropped, which may free
-    /// what is still to be put back: that has to be [forgotten](Older::forget) before the next one.
-    /// What is not mapped any more is passed over.
+    /// Restores one entry, if there is one left. The contents of its memory are dropped, which may
+    /// free the memory of other entries: these have to be [forgotten](Older::forget) before the
+    /// next call. An entry is skipped if its memory is no longer mapped.
     pub(crate) fn put_back_next(&mut self) -> bool {
         if let Some((memory, bytes)) = self.pristine.pop() {
             if !statics::is_still_there(memory.start) {
                 return true;
             }
-            /// Puts the bytes there in the end, also if what was there panics when it is dropped.
+            /// Writes the bytes in the end, also if the drop of the old contents panics.
             struct PutBack(*mut u8, Vec<MaybeUninit<u8>>);
             impl Drop for PutBack {
                 fn drop(&mut self) {
                     let PutBack(start, ref bytes) = *self;
                     // SAFETY: the shim is older than the execution and was not freed by it, and no
-                    // guard of it exists any more: every stack is unwound. What it has held
-                    // meanwhile was dropped. What it held before has nothing to drop: its type has
-                    // no drop glue, or it is in a static, was not written there while the program
-                    // ran as far as anybody has noted, and leads to no other memory
-                    // (`statics::are_constant`). So the bytes are as good as when they were copied.
-                    // This trusts the program in three things: that it has not put something else
-                    // in the place of the shim; that it does not use it outside of the model
-                    // meanwhile; and that what has no destructor may be there twice, if it was
-                    // moved out, which the guide says of an exclusive reference.
+                    // guard of it exists any more: every stack is unwound. Its contents from the
+                    // execution were dropped. Its contents from before have nothing to drop: their
+                    // type has no drop glue, or the shim is in a static, was not written there
+                    // while the program ran as far as dpor has noted, and has no pointer to other
+                    // memory (`statics::are_constant`). So the bytes are as good as when they were
+                    // copied. This trusts the program in three things: that it has not put other
+                    // data in the place of the shim; that it does not use the shim outside of the
+                    // model in the meantime; and that a value without a destructor may be there
+                    // twice, if it was moved out. The guide states the last one for an exclusive
+                    // reference.
                     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
                 }
             }
             let put_back = PutBack(memory.start, bytes);
             if let Some(drop) = memory.drop {
-                // SAFETY: as above; nobody uses what is dropped again.
+                // SAFETY: as above; no code uses the dropped contents again.
                 unsafe { drop(put_back.0) };
             }
         } else if let Some((start, undo)) = self.undo.pop() {
             if !statics::is_still_there(start) {
                 return true;
             }
-            // SAFETY: the shim that asked for it is older than the execution and was not freed by
-            // it, and every stack that could use it is unwound. The program is trusted as above.
+            // SAFETY: the shim that requested this is older than the execution and was not freed by
+            // it, and every stack that could use the shim is unwound. The program is trusted as
+            // above.
             unsafe { undo(start) };
         } else if let Some((address, kind, value)) = self.values.pop() {
             if statics::is_still_there(ptr::without_provenance(address)) {
@@ -262,7 +265,7 @@ mod tests {
             assert!(!older.is_empty(), "{keeps}");
             older.forget(address..address + 8);
             assert!(older.is_empty(), "{keeps}");
-            // Nothing is left to be done where somebody else may be.
+            // No entry is left in memory that other code may have.
             assert!(!older.put_back_next(), "{keeps}");
         }
     }

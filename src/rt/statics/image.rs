@@ -1,24 +1,24 @@
-//! What is a static called in another process?
+//! Which name does a static have in another process?
 //!
-//! The program is loaded at another address each time, but as a whole: the distance of a static
+//! The program is loaded at another address each time, but as one unit: the distance of a static
 //! from the beginning of the program is the same in every process of the same build. Memory outside
 //! of the program, such as the heap, has no such number.
 
 use crate::rt::engine::checkpoint::Statics;
 
-/// The program as it lies in memory.
+/// The program's range of memory.
 pub(crate) struct Image;
 
 #[cfg(target_os = "linux")]
 mod bounds {
     unsafe extern "C" {
-        /// The first byte of the program, and the first one behind it: every linker for Linux
-        /// defines the two. They have addresses and nothing else.
+        /// The first byte of the program, and the first byte behind it: every linker for Linux
+        /// defines these two symbols. They have addresses and no contents.
         static __executable_start: u8;
         static _end: u8;
     }
 
-    /// The addresses between which the program lies.
+    /// The address range of the program.
     pub(crate) fn range() -> std::ops::Range<usize> {
         (&raw const __executable_start).addr()..(&raw const _end).addr()
     }
@@ -26,7 +26,7 @@ mod bounds {
 
 #[cfg(not(target_os = "linux"))]
 mod bounds {
-    /// Nothing is known of where the program lies.
+    /// On this system the address range of the program is not known.
     pub(crate) fn range() -> std::ops::Range<usize> {
         0..0
     }

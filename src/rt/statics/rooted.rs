@@ -1,14 +1,15 @@
-//! Which blocks hang from the statics of the program?
+//! Which blocks are reachable from the statics of the program?
 //!
-//! What a shim in a static leads to is known. Of other memory there nobody hears, such as a cell
-//! that is written through the pointer of `get`, which is how crates write their own lazy cells, or
-//! one of std's. So statics are looked at as a whole, but only where a block would count as leaked,
-//! which is seldom.
+//! The blocks reachable from a shim in a static are known. Other memory of statics is not reported
+//! to dpor, for example a cell that is written through the pointer of `get`, as many crates do in
+//! their own lazy cells, or a cell of std's. So all statics are searched, but only if a block would
+//! count as leaked, which is rare.
 //!
-//! What looks like the address of a block need not be one. An earlier execution may have left it,
-//! and so may std, which keeps what it knows of the program's functions in a static that has holes.
-//! So whoever doubts it looks whether a static leads there again where the execution is made once
-//! more: then the allocator gives out other addresses, because what was lost is not freed.
+//! A word that looks like the address of a block need not be one. An earlier execution may have
+//! left it, and so may std, which keeps data about the program's functions in a static that has
+//! padding. To settle the doubt, the exploration repeats the execution and checks whether a static
+//! leads to the block again: then the allocator returns other addresses, because the lost block was
+//! not freed.
 
 use std::collections::HashSet;
 
@@ -17,20 +18,20 @@ use crate::rt::heap::contents::LOWEST_ADDRESS;
 use crate::rt::heap::{Block, Heap};
 use crate::rt::statics::segments;
 
-/// What is made of a block that hangs from a static.
+/// The treatment of a block that is reachable from a static.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rooted {
     Stays,
-    /// It is told as a leak that may be none
+    /// It is reported as a leak that may be none
     /// ([`Leaked::doubted`](crate::rt::event::verdict::Leaked::doubted)).
     Doubted,
 }
 
-/// So many bytes of statics at most are looked at.
+/// The number of bytes of statics that are searched at most.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Takes out of `left` the blocks that a static of the program leads to, by way of other blocks or
-/// not, and gives these.
+/// Takes out of `left` the blocks that are reachable from a static of the program, directly or
+/// through other blocks, and returns them.
 pub(crate) fn take_out(left: &mut Vec<Block>, heap: &Heap) -> Vec<Block> {
     if left.is_empty() {
         return Vec::new();
@@ -53,8 +54,8 @@ pub(crate) fn take_out(left: &mut Vec<Block>, heap: &Heap) -> Vec<Block> {
                 to_read.push(block);
             }
         };
-        // SAFETY: it is in a segment of the program, or a block that the allocator has handed out
-        // and has not got back.
+        // SAFETY: the memory is in a segment of the program, or a block that the allocator has
+        // provided and has not got back.
         unsafe { contents::each_word(start, size, meet) };
     }
     let is_reached = |block: &Block| reached.contains(&(block.start, block.size));

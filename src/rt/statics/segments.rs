@@ -1,10 +1,9 @@
-//! Where in memory are the statics of the program, and what a thread has of its thread-local
-//! variables of std?
+//! Where in memory are the statics of the program, and a thread's thread-local variables of std?
 //!
-//! Only Linux is asked.
+//! Only Linux answers this.
 
-/// The memory of the program that can be written, which has all its statics that change: from
-/// where, and how many bytes.
+/// The writable memory of the program, which contains all its statics that change: the start, and
+/// the size in bytes of each range.
 #[cfg(target_os = "linux")]
 pub(crate) fn statics() -> Vec<(usize, usize)> {
     headers::of_program(|base, _, it| {
@@ -13,7 +12,7 @@ pub(crate) fn statics() -> Vec<(usize, usize)> {
     })
 }
 
-/// Whether the address is in what this thread has of the program's thread-local variables.
+/// Whether the address is in this thread's copy of the program's thread-local variables.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_local(address: usize) -> bool {
     let locals = headers::of_program(|_, locals, it| {
@@ -32,32 +31,32 @@ mod headers {
     #[cfg(target_pointer_width = "64")]
     use libc::Elf64_Phdr as Header;
 
-    /// What is picked, and what was picked: from where, and how many bytes.
+    /// The selecting function, and the selected ranges: start, and size in bytes.
     type Search = (
         fn(usize, usize, &Header) -> Option<(usize, usize)>,
         Vec<(usize, usize)>,
     );
 
-    /// What `pick` makes of each segment of the program, given where the program begins, where what
-    /// this thread has of its thread-local variables begins, and the header of the segment.
+    /// The results of `pick` for the segments of the program. `pick` gets the start of the program,
+    /// the start of this thread's thread-local variables, and the header of the segment.
     pub(crate) fn of_program(
         pick: fn(usize, usize, &Header) -> Option<(usize, usize)>,
     ) -> Vec<(usize, usize)> {
         let mut search: Search = (pick, Vec::new());
-        // SAFETY: the function that is called back takes this for what it is, and it is there until
-        // it has returned.
+        // SAFETY: the called function interprets the pointer as this type, and the variable lives
+        // until the call has returned.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut search).cast()) };
         search.1
     }
 
-    /// Picks from the segments of an object, the first of which is the program; 1 is to ask for no
-    /// more objects.
+    /// Picks from the segments of an object, the first of which is the program. Returns 1 to
+    /// request no more objects.
     unsafe extern "C" fn note(
         object: *mut libc::dl_phdr_info,
         _: usize,
         search: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: the caller passes what it was given above, and an object with that many headers.
+        // SAFETY: the caller passes the pointer from above, and an object with that many headers.
         let ((pick, found), headers, object) = unsafe {
             let object = &*object;
             let headers = slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
@@ -69,13 +68,13 @@ mod headers {
     }
 }
 
-/// Nobody says so here.
+/// This system does not tell.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn statics() -> Vec<(usize, usize)> {
     Vec::new()
 }
 
-/// Nobody says so here, either.
+/// This system does not tell, either.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_local(_: usize) -> bool {
     false

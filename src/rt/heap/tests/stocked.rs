@@ -1,11 +1,11 @@
-//! Is memory that was freed handed out again, and only once?
+//! Is freed memory reused, and only once?
 
 use crate::rt::heap::tests::*;
 
 /// A made-up block of an allocator with this number.
 fn stocked(address: usize, layout: Layout, allocator: usize) -> Kept {
     unsafe fn release(_: *const (), start: *mut u8, _: Layout) {
-        // The last ones are released when the OS thread ends.
+        // The last blocks are released when the OS thread ends.
         let _ = RELEASED.try_with(|released| released.borrow_mut().push(start.addr()));
     }
     Kept {
@@ -16,8 +16,7 @@ fn stocked(address: usize, layout: Layout, allocator: usize) -> Kept {
     }
 }
 
-/// Does what the tracking allocator does, where the allocator behind it has the next block at
-/// `new`.
+/// Does the same as the tracking allocator, where the inner allocator has the next block at `new`.
 fn get(heap: &Heap, new: usize, layout: Layout, allocator: usize) -> usize {
     let was = heap.record(true);
     let start = heap.attach(|| {
@@ -118,7 +117,7 @@ fn memory_that_another_os_thread_has_given_back_is_in_stock_once() {
     let heap = Heap::new();
     let small = layout(16, 8);
     assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
-    // Its free was not heard of, and the allocator has handed it out again.
+    // The heap has missed the free of the block, and the allocator has reused its memory.
     assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
     put_back(&heap, 0x1000, small);
     heap.reset();
@@ -142,7 +141,7 @@ fn a_block_from_stock_is_found_in_its_slot_and_hidden_by_a_newer_one() {
         assert!(!is_still(0x1008), "of an earlier execution");
         get(&heap, 0x1000, small, 1);
         assert!(is_still(0x1008));
-        // Another OS thread has freed it.
+        // Another OS thread has freed the block.
         allocate(&heap, 0x1008, 100);
         assert!(is_still(0x1004) && !is_still(0x1008));
         free(&heap, 0x1008, 100);
@@ -176,7 +175,7 @@ fn a_block_is_owed_in_its_own_execution_only() {
 fn a_size_whose_blocks_have_not_come_back_is_stocked_for_another_alignment() {
     let heap = Heap::new();
     let (kept, small) = (layout(16, 16), layout(16, 8));
-    // What is made once and stays does not keep the others of its size from being stocked.
+    // A block that is made once and stays does not keep the others of its size out of the stock.
     get(&heap, 0x1000, kept, 1);
     heap.reset();
     assert_eq!(get(&heap, 0x2000, small, 1), 0x2000);
@@ -229,8 +228,8 @@ fn a_heap_leaves_its_tables_and_its_stock_to_the_next_exploration_and_nothing_el
     assert_eq!(get(&next, 0x6000, small, 1), 0x2000);
     put_back(&next, 0x2000, small);
     next.reset();
-    // Many blocks need large tables, which are not left to anybody, and neither is what is in stock
-    // then.
+    // Many blocks need large tables. These are not passed on to the next heap, and neither is the
+    // stock then.
     let many = (0x10_0000..).step_by(16).take(1000);
     let got: Vec<_> = many.map(|new| get(&next, new, small, 1)).collect();
     assert_eq!(got[..2], [0x2000, 0x5000]);

@@ -1,12 +1,13 @@
-//! Which loops are taken for one step that waits for what lets it go on?
+//! Which loops are taken for one step that waits for a change?
 //!
-//! Of a loop with a hint that was seen to wait, and not to give up by itself, it is known at which
-//! places a round of it looks. A thread that has looked at just these, one after the other, and
-//! comes to the hint, has looked in vain: it has learnt nothing but that it has to look again. If
-//! something that it has seen changes later, there is another execution in which it looks only
-//! then, and nothing else is different (Kokologiannakis, Ren, Vafeiadis, "Dynamic Partial Order
-//! Reductions for Spinloops", FMCAD 2021; Jonsson, Lång, Sagonas, "Awaiting for Godot", FMCAD
-//! 2022). So the thread goes no further in this one.
+//! These are loops with a hint that the exploration has seen to wait and not to give up by
+//! themselves. For each of them the places are known at which one round looks at atomics. A thread
+//! that looks at exactly these places, one after the other, and reaches the hint, has looked in
+//! vain: the round has only told the thread to look again. If one of the values changes later,
+//! there is another execution in which the thread looks only after the change, and nothing else
+//! differs (Kokologiannakis, Ren, Vafeiadis, "Dynamic Partial Order Reductions for Spinloops",
+//! FMCAD 2021; Jonsson, Lång, Sagonas, "Awaiting for Godot", FMCAD 2022). So the thread stops in
+//! this execution.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::rt::event::{Event, Site};
 use super::Machine;
 use super::waits::locations;
 
-/// A place in the program, also one that another process has written down.
+/// A place in the source, which another process may have written down.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Spot {
     pub(crate) file: Cow<'static, str>,
@@ -35,7 +36,7 @@ impl Spot {
         }
     }
 
-    /// The place that is written like this.
+    /// Parses the text form of a place.
     pub(crate) fn parse(text: &str) -> Option<Spot> {
         let mut parts = text.rsplitn(3, ':');
         let (column, line) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -46,7 +47,7 @@ impl Spot {
         })
     }
 
-    /// Whether it is this place.
+    /// Whether `site` is this place.
     fn is(&self, site: Site) -> bool {
         (self.line, self.column) == (site.line(), site.column()) && self.file == site.file()
     }
@@ -56,15 +57,15 @@ impl Spot {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AwaitLoop {
     pub(crate) hint: Spot,
-    /// Where it looks in each round, in order.
+    /// The places at which each round looks, in order.
     pub(crate) round: Vec<Spot>,
 }
 
-/// The most loops that are taken for one step. Each that is found makes the exploration begin anew.
+/// The most loops that are taken for one step. Each found loop restarts the exploration.
 const LOOPS_MAX: usize = 32;
 
-/// The loops that are known; several may have the same hint, as where it is in a function. Mostly
-/// there are none.
+/// The known loops, usually none. Several may have the same hint, for example a hint inside a
+/// function.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Awaits(Option<Arc<[AwaitLoop]>>);
 
@@ -78,7 +79,7 @@ impl Awaits {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// These and others, as many as are looked after. `None` if that is no more than before.
+    /// These loops and `others`, up to the maximum. `None` if that adds no loop.
     pub(crate) fn with(&self, others: Vec<AwaitLoop>) -> Option<Awaits> {
         let before = self.all();
         let mut new = others;
@@ -88,14 +89,14 @@ impl Awaits {
     }
 }
 
-/// What an event has looked at, and what it has found there, if it is a look at an atomic that
-/// leaves it as it is, whoever makes it.
+/// The atomic at which the event looked, and the value that it found. `None` unless the event only
+/// looks at an atomic and leaves it unchanged, whichever thread makes it.
 pub(crate) fn look(event: &Event, machine: &Machine) -> Option<(ObjectId, u64)> {
     let Operation { object, kind } = event.operation;
     let found = event.outcome.value()?;
     let only_looks = match kind {
         OpKind::Load { .. } => true,
-        // One that may fail for no reason has found out nothing.
+        // A compare-exchange that may fail spuriously has learnt nothing about the value.
         OpKind::CompareExchange { .. } => !event.outcome.succeeded() && event.alternatives == 1,
         OpKind::Rmw { rmw, operand, .. } => {
             let ObjectKind::Atomic(ty) = machine.kind(object)? else {
@@ -109,8 +110,8 @@ pub(crate) fn look(event: &Event, machine: &Machine) -> Option<(ObjectId, u64)> 
 }
 
 impl Machine {
-    /// What the thread announces that has come to this hint and has looked in vain, where
-    /// `executed` is all that has happened. `None` where that is not known.
+    /// The operation that the thread announces at this hint if its round has looked in vain.
+    /// `executed` is all events so far. `None` if the loop is not known.
     pub(crate) fn looked_in_vain(
         &mut self,
         thread: ThreadId,
@@ -128,9 +129,9 @@ impl Machine {
         })
     }
 
-    /// What the thread has seen in this loop since it came to a hint the last time, if it has done
-    /// all that it does there in a round and nothing else; and whether something has changed
-    /// between two looks of the round.
+    /// The values that the thread has seen in this loop since its last visit to a hint, and whether
+    /// a value changed between two looks of the round. `None` unless the events of the thread since
+    /// then are exactly one round of the loop.
     fn seen_in(
         &self,
         AwaitLoop { hint, round }: &AwaitLoop,
@@ -154,8 +155,8 @@ impl Machine {
         Some((seen, changed))
     }
 
-    /// Whether something has changed of what those have seen that have looked in vain; `None` if
-    /// there are none of these.
+    /// Whether one of the values has changed that the threads which looked in vain have seen.
+    /// `None` if there is no such thread.
     pub(crate) fn in_vain_has_changed(&self) -> Option<bool> {
         let looked = self.live.iter().filter_map(|&thread| {
             let OpKind::GiveUp {

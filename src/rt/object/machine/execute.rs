@@ -1,7 +1,7 @@
 //! What does a step do to the objects, and to its thread?
 //!
-//! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so
-//! they have ways of their own; what comes of an operation on them is the same on each way.
+//! Most operations are on atomics and reference counts, and after them on mutexes and park tokens,
+//! so these have paths of their own. The outcome of an operation is the same on each path.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, OpKind, Operation, Outcome, Step};
@@ -16,7 +16,7 @@ use crate::rt::relation::independence::{Class, Label, Nature, classify};
 use super::{Loop, Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
 use crate::rt::object::machine::transition::{on_count, on_mutex};
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Executed {
     pub(crate) outcome: Outcome,
@@ -25,8 +25,8 @@ pub(crate) struct Executed {
     pub(crate) before: Option<u64>,
 }
 
-/// What a thread has found in an object and has left there, or nothing it could see. Whether that
-/// is all noted, or [`Machine::note_more`] has to follow.
+/// The value that a thread found in an object and the value that it left there, if the thread could
+/// see one. `all` is false if [`Machine::note_more`] has to complete the note.
 #[derive(Clone, Copy)]
 pub(crate) struct Noticed {
     pub(crate) all: bool,
@@ -43,7 +43,8 @@ impl Noticed {
 }
 
 impl Thread {
-    /// What an operation on an atomic means for whether the thread is in a loop that only looks.
+    /// Notes an operation on an atomic in the thread's spin log, which detects loops that only
+    /// look.
     #[inline(always)]
     pub(super) fn notice_access(
         &mut self,
@@ -62,7 +63,7 @@ impl Thread {
         Noticed { all, found, left }
     }
 
-    /// Notes what is left to be noted, if anything is.
+    /// Completes a note, if anything is missing from it.
     #[inline]
     fn note_more(&mut self, object: ObjectId, noted: Noticed) {
         if !noted.all {
@@ -70,8 +71,8 @@ impl Thread {
         }
     }
 
-    /// What has become of a compare-exchange at this atomic. It is noted where one has failed for
-    /// no reason, until one succeeds there.
+    /// Notes the result of a compare-exchange at this atomic. A spurious failure stays noted until
+    /// a compare-exchange succeeds there.
     #[inline(never)]
     fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
         if fails_for_no_reason(kind, outcome) {
@@ -81,7 +82,7 @@ impl Thread {
         }
     }
 
-    /// The same of one that has not failed for no reason, or of another operation.
+    /// [`Thread::note_failure`] for an operation that did not fail spuriously.
     #[inline(always)]
     pub(super) fn note_success(&mut self, object: ObjectId, outcome: Outcome) {
         if rarely!(!self.failed.is_empty()) && matches!(outcome, Outcome::Success(_)) {
@@ -89,7 +90,7 @@ impl Thread {
         }
     }
 
-    /// What it has done to an object means this.
+    /// Notes the meaning of an operation of the thread on an object.
     #[inline(always)]
     pub(super) fn notice(&mut self, object: ObjectId, meaning: Meaning) -> Noticed {
         match meaning {
@@ -103,7 +104,7 @@ impl Thread {
         }
     }
 
-    /// It has seen this in an object.
+    /// Notes that the thread has seen this value in an object.
     #[inline(always)]
     fn look_at(&mut self, object: ObjectId, seen: u64) -> Noticed {
         Noticed {
@@ -113,15 +114,15 @@ impl Thread {
         }
     }
 
-    /// It has made this token available. A loop that does so in each round goes on when the token
-    /// has been taken.
+    /// Notes that the thread has made this token available. A loop that does so in each round
+    /// continues when another thread has taken the token.
     #[inline(always)]
     pub(super) fn note_unpark(&mut self, token: ObjectId) -> Noticed {
         self.unparked = Some(token);
         self.look_at(token, 1)
     }
 
-    /// The thread does this to a mutex.
+    /// Applies this operation of the thread to a mutex.
     #[inline(always)]
     fn use_mutex(
         &mut self,
@@ -136,7 +137,7 @@ impl Thread {
         executed
     }
 
-    /// The thread does this to an object in this state.
+    /// Applies this operation of the thread to an object in this state.
     #[inline(always)]
     fn use_object(&mut self, state: &mut State, step: Step, operation: &Operation) -> Executed {
         let kind = &operation.kind;
@@ -154,20 +155,20 @@ impl Thread {
     }
 }
 
-/// Whether this is a compare-exchange that has found what it expected, and failed.
+/// Whether the operation is a compare-exchange that found the expected value, and failed.
 #[inline(always)]
 pub(super) fn fails_for_no_reason(kind: &OpKind, outcome: Outcome) -> bool {
     matches!(*kind, OpKind::CompareExchange { expected, .. } if outcome == Outcome::Failure(expected))
 }
 
-/// Whether what was done to an atomic has only shown its value to the thread.
+/// Whether the operation on an atomic only showed its value to the thread.
 #[inline(always)]
 fn is_look(before: u64, after: u64, outcome: Outcome) -> bool {
     after == before && outcome != Outcome::Done
 }
 
 impl Executed {
-    /// A step that could only come out in one way.
+    /// The result of a step with only one possible outcome.
     #[inline]
     pub(super) fn plainly(outcome: Outcome, label: Label, before: Option<u64>) -> Executed {
         Executed {
@@ -178,7 +179,8 @@ impl Executed {
         }
     }
 
-    /// The event that this step of an announced operation was, which of its thread's it was from 0.
+    /// The event of this step of an announced operation. `index` counts the events of the thread
+    /// from 0.
     #[inline(always)]
     pub(crate) fn event(&self, step: Step, index: u32, operation: &Operation, site: Site) -> Event {
         Event {
@@ -195,7 +197,8 @@ impl Executed {
     }
 }
 
-/// What comes of an operation on an atomic that holds `before`, and what it holds then.
+/// The result of an operation on an atomic that holds `before`, and the value that the atomic holds
+/// then.
 #[inline(always)]
 pub(super) fn on_atomic(
     ty: AtomicType,
@@ -212,24 +215,25 @@ pub(super) fn on_atomic(
     (after, executed)
 }
 
-/// What comes of a step in the life of a thread, each time.
+/// The result of an operation on a thread (spawn, exit, join), which is always the same.
 #[inline(always)]
 pub(crate) fn outcome_of_thread_op(operation: &Operation) -> Executed {
     let Operation { object, ref kind } = *operation;
     let class = classify(kind, Outcome::Done, Nature::Plain);
-    // Only a finished thread can be joined, and one is spawned and ends before it is.
+    // Only a finished thread can be joined. A spawn and an exit come before the thread has
+    // finished.
     let finished = matches!(kind, OpKind::Join { .. }) as u64;
     let before = (object != ObjectId::NONE).then_some(finished);
     Executed::plainly(Outcome::Done, Label::of(object, class), before)
 }
 
 impl Machine {
-    /// Notes what is left to be noted of a step that `thread` has made.
+    /// Completes the note of a step of `thread`.
     pub(crate) fn note_more(&mut self, thread: ThreadId, object: ObjectId, noted: Noticed) {
         self.threads[thread.index()].note_more(object, noted);
     }
 
-    /// What an enabled thread has announced, which is executed now.
+    /// Takes the announced operation of an enabled thread in order to execute it.
     #[inline(always)]
     pub(crate) fn take(&mut self, thread: ThreadId) -> Pending {
         let entry = &mut self.threads[thread.index()];
@@ -239,24 +243,24 @@ impl Machine {
         entry.last
     }
 
-    /// What `thread` has announced last.
+    /// The last announced operation of `thread`.
     #[inline]
     pub(crate) fn last(&self, thread: ThreadId) -> &Pending {
         &self.threads[thread.index()].last
     }
 
-    /// What `thread` has announced is about to happen.
+    /// Takes back the announcement of `thread`, because its step is about to be made.
     #[inline(always)]
     pub(crate) fn take_announced(&mut self, thread: ThreadId) {
         self.threads[thread.index()].announced = false;
     }
 
-    /// Whether a thread that has announced this, or is about to, can do it now.
+    /// Whether a thread that has announced this operation, or is about to, can perform it now.
     #[inline(always)]
     pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
         match operation.kind {
-            // Each thread is joined, and parks are waits that come often, so these are asked most,
-            // and are short with the kind in sight.
+            // Each thread is joined, and parks are frequent waits. So these two questions are the
+            // most frequent, and they are short because the kind is a constant here.
             OpKind::Join { .. } => self.has_finished(operation.object),
             OpKind::Park => self.is_available(operation.object),
             ref kind if kind.may_have_to_wait() => {
@@ -273,16 +277,15 @@ impl Machine {
         if operation.kind.is_of_a_life() {
             return self.perform_in_life(step.thread, operation, site);
         }
-        // What happens to an atomic is by far the most frequent.
+        // Operations on atomics are by far the most frequent.
         match operation.kind.is_atomic() {
             true => self.perform_atomic(step, operation, site),
             false => self.perform_another(step, operation, site),
         }
     }
 
-    /// [`Machine::perform`] for a step in the life of a thread. It is mostly the end of another one
-    /// that is announced, because only that may have to be waited for, and with the kind in sight,
-    /// little is left of it.
+    /// [`Machine::perform`] for an operation on a thread. An announced one is mostly a join,
+    /// because only a join may have to wait. With the kind as a constant, little code remains.
     #[inline(never)]
     fn perform_in_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) -> Executed {
         let Operation { object, kind } = *operation;
@@ -326,8 +329,7 @@ impl Machine {
         executed
     }
 
-    /// [`Machine::perform`] for a step that is neither one in the life of a thread nor one on an
-    /// atomic.
+    /// [`Machine::perform`] for an operation that is neither on a thread nor on an atomic.
     #[inline(always)]
     pub(crate) fn perform_another(
         &mut self,
@@ -339,7 +341,7 @@ impl Machine {
         self.execute(step, operation, site)
     }
 
-    /// Executes an operation on anything but an atomic.
+    /// Executes an operation on an object that is no atomic.
     fn execute(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
@@ -353,8 +355,8 @@ impl Machine {
                 let before = *available;
                 let (after, outcome) = token_apply(before, kind);
                 *available = after;
-                // A park after an unpark of the thread's own, as of a task that wakes itself to be
-                // asked again, is neither a change nor a look.
+                // A park after an unpark by the same thread is neither a change nor a look. A task
+                // that wakes itself in order to be polled again does this.
                 let entry = &mut self.threads[thread.index()];
                 if matches!(kind, OpKind::Unpark) {
                     let noted = entry.note_unpark(operation.object);
@@ -373,8 +375,7 @@ impl Machine {
         }
     }
 
-    /// The thread asks for something about an object that is no atomic, as a loop without a hint
-    /// may do.
+    /// Notes that the thread queries an object that is no atomic, as a loop without a hint may do.
     #[inline(never)]
     fn come_back(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
         let shown = self.state(operation.object).polled_by(&operation.kind);
@@ -383,8 +384,8 @@ impl Machine {
         log.come_back(site, operation.object, shown, bound);
     }
 
-    /// Executes an operation that counts references. A loop that clones an `Arc` and drops it again
-    /// is as idle as one that does not.
+    /// Executes an operation on a reference count. A loop that clones an `Arc` and drops it again
+    /// is as idle as a loop that does not.
     #[inline(always)]
     fn execute_count(&mut self, thread: ThreadId, (object, kind): (ObjectId, &OpKind)) -> Executed {
         let Some(Object {
@@ -407,10 +408,10 @@ impl Machine {
         executed
     }
 
-    /// Executes a step that its thread has not announced before, if it is one in the life of a
-    /// thread ([`OpKind::is_of_a_life`]), of which always the same comes
-    /// ([`outcome_of_thread_op`]). Gives how many events the thread had performed before; `None` if
-    /// it is another one, and nothing was done.
+    /// Executes a step that its thread has not announced before, if it is an operation on a thread
+    /// ([`OpKind::is_of_a_life`]). The result of such an operation is always the same
+    /// ([`outcome_of_thread_op`]). Returns the number of events of the thread before the step;
+    /// `None` if it is another operation, and then nothing has changed.
     #[inline(always)]
     pub(crate) fn thread_op(
         &mut self,
@@ -462,7 +463,7 @@ impl Machine {
         }
     }
 
-    /// [`Machine::has_finished`], to be set.
+    /// [`Machine::has_finished`], as a mutable reference.
     pub(super) fn finished(&mut self, object: ObjectId) -> &mut bool {
         match &mut self.objects[object.index()] {
             Some(Object {
@@ -473,7 +474,7 @@ impl Machine {
         }
     }
 
-    /// [`Machine::is_available`], to be set.
+    /// [`Machine::is_available`], as a mutable reference.
     fn token(&mut self, object: ObjectId) -> &mut bool {
         match &mut self.objects[object.index()] {
             Some(Object {

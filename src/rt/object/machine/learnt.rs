@@ -6,43 +6,47 @@ use crate::rt::event::schedule::{Guarded, Hold, Schedule};
 
 use super::{Awaits, Limits, Machine};
 
-/// What is learnt of a program while it is explored, so that the exploration begins anew.
+/// The facts that an exploration learns of a program and for which it restarts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Learnt {
-    /// Whether the end of a thread is an event. Where no thread looks whether another one has
-    /// finished, nobody can tell the end of a thread from its last event, and a thread that is
-    /// joined has ended.
+    /// Whether the end of a thread is an event. If no thread asks whether another thread has
+    /// finished, no operation distinguishes the end of a thread from its last event, and a joined
+    /// thread has ended.
     pub(crate) ends_are_events: bool,
     pub(crate) hintless: Hintless,
-    /// Whether a loop with a hint that changes something in each round has kept others from going
-    /// on until there were too many events: each such loop lets them go first after a few rounds.
+    /// Whether a loop with a hint that changes something in each round has kept other threads from
+    /// their next steps until the limit of events. Then each such loop lets the others go first
+    /// after a few rounds.
     pub(crate) fair: bool,
     /// The loops with a hint that are taken for one step.
     pub(crate) awaits: Awaits,
-    /// The thread that is held up, in an execution that is to show what it does then.
+    /// The thread that is delayed, in an execution that shows its behaviour under this delay.
     pub(crate) held: Option<Hold>,
-    /// The blocks whose uses after their free are seen then, or in an execution in which nobody is
-    /// held up.
+    /// The blocks for which uses after the free are detected in that execution, or in an execution
+    /// without a delay.
     pub(crate) guarded: Option<Guarded>,
 }
 
-/// What is known of loops without a hint.
+/// The knowledge about loops without a hint.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Hintless {
-    /// Nothing: each waits after many rounds.
+    /// Nothing is known: each loop waits after many rounds.
     #[default]
     Unknown,
-    /// One has waited until another thread changed something: each waits after a few rounds.
+    /// One loop has waited until another thread changed something: each loop waits after a few
+    /// rounds.
     Soon,
-    /// And one gives up by itself, as a `for` loop that reads: again each waits after many rounds.
+    /// One of them also gives up by itself, for example a `for` loop that reads: again each loop
+    /// waits after many rounds.
     BoundedLoop,
 }
 
-/// How many rounds a loop that is to let the others go first makes whenever it likes.
+/// The number of rounds that a fair loop makes before it begins to let the other threads go first.
 const ROUNDS_OF_TURN: usize = 2;
 
 impl Limits {
-    /// Sets what goes by what was learnt. A livelock is one after as many rounds.
+    /// Sets the bounds that depend on the learnt facts. The number of rounds before a livelock
+    /// stays the same.
     pub(crate) fn learn(&mut self, learnt: Learnt) {
         (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
             Hintless::Soon => (10, 3000),
@@ -54,8 +58,8 @@ impl Limits {
 }
 
 impl Machine {
-    /// The schedule of so many events of this trace, which leads to what this thread did then: with
-    /// who was to be held up, and which blocks were guarded.
+    /// The schedule of the first `length` events of this trace, which leads to the step of `thread`
+    /// behind them. It includes the delayed thread and the guarded blocks.
     pub(crate) fn leading_to(
         &self,
         thread: Option<ThreadId>,

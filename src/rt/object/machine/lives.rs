@@ -8,15 +8,15 @@ use crate::rt::rare::Roomy;
 use super::{Machine, Pending, START, Thread};
 
 impl Machine {
-    /// There is another thread, whose code has not begun.
+    /// Adds a thread. Its code has not begun.
     pub(super) fn add_thread(&mut self, thread: ThreadId, site: Site) {
         if self.threads.len() <= thread.index() {
             let nobody = || Thread::new(site);
             lengthen(&mut self.threads, thread.index() + 1, nobody);
         }
         let entry = &mut self.threads[thread.index()];
-        // Most often there is one of an earlier execution. Its fields are set one by one, because
-        // to make another entry and move it here is slower.
+        // Usually the entry of an earlier execution is reused. Its fields are set one by one,
+        // because it is slower to make another entry and move it here.
         entry.last = Pending {
             operation: START,
             site,
@@ -39,14 +39,14 @@ impl Machine {
         self.unbegun += 1;
     }
 
-    /// Whether the code of `thread`, which was spawned, has not begun.
+    /// Whether `thread` has been spawned and its code has not begun.
     #[inline]
     pub(crate) fn is_to_begin(&self, thread: ThreadId) -> bool {
         let pending = self.pending(thread);
         pending.is_some_and(|pending| matches!(pending.operation.kind, OpKind::Start))
     }
 
-    /// The oldest of the threads whose code has not begun, if there are any.
+    /// The oldest thread that has not begun its code, if there is one.
     #[inline]
     pub(crate) fn next_to_begin(&self) -> Option<ThreadId> {
         if self.unbegun == 0 {
@@ -56,7 +56,7 @@ impl Machine {
         live.find(|&thread| self.is_to_begin(thread))
     }
 
-    /// The thread that this one has announced to join, if its code has not begun.
+    /// The thread that the announced operation joins, if the code of that thread has not begun.
     pub(crate) fn joins_unbegun(&self, thread: ThreadId) -> Option<ThreadId> {
         match self.pending(thread)?.operation.kind {
             OpKind::Join { child } if self.is_to_begin(child) => Some(child),
@@ -64,20 +64,20 @@ impl Machine {
         }
     }
 
-    /// The code of the thread begins, which will announce something else.
+    /// The code of the thread begins. The thread will announce another operation.
     #[inline]
     pub(crate) fn begin(&mut self, thread: ThreadId) {
         self.threads[thread.index()].announced = false;
         self.unbegun -= 1;
     }
 
-    /// The code of `thread` has come to its end.
+    /// The code of `thread` has reached its end.
     #[inline(always)]
     pub(crate) fn end(&mut self, thread: ThreadId) {
         if let Some(at) = self.live.iter().position(|&t| t == thread) {
             self.live.remove(at);
         }
-        // No thread waits for the end of the main thread, and whether it has ended is only asked
+        // No thread waits for the end of the main thread, and threads ask whether it has ended only
         // where ends are events.
         if thread != ThreadId::MAIN || self.limits.learnt.ends_are_events {
             let object = self.names.thread_object(thread);
@@ -85,8 +85,8 @@ impl Machine {
         }
     }
 
-    /// Whether all that `thread` does in this execution are these events, and its code has come to
-    /// its end behind them.
+    /// Whether `thread` has exactly this number of events in this execution, and its code has
+    /// reached its end behind them.
     pub(crate) fn ends_behind(&self, thread: ThreadId, events: u32) -> bool {
         let entry = self.threads.get(thread.index());
         entry.is_some_and(|entry| entry.events == events) && !self.live.contains(&thread)
@@ -97,13 +97,14 @@ impl Machine {
         &self.live
     }
 
-    /// Whether `thread` is the only one left, and all that the others have done happens before what
-    /// it does next: each was joined, by it or by one that was joined later.
+    /// Whether `thread` is the only live thread, and all events of the other threads happen before
+    /// its next event: each other thread was joined, by `thread` or by a thread that was joined
+    /// later.
     pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
         self.unjoined == 0 && self.live[..] == [thread]
     }
 
-    /// Whether a thread that this one has spawned has not exited.
+    /// Whether a child of this thread has not exited.
     #[inline]
     pub(crate) fn has_live_children(&self, thread: ThreadId) -> bool {
         let is_child = |&other: &ThreadId| {
@@ -113,17 +114,17 @@ impl Machine {
         self.threads[thread.index()].children > 0 && self.live.iter().any(is_child)
     }
 
-    /// How many events the main thread had performed when it spawned its first one, if it has.
+    /// The number of events of the main thread before its first spawn, if it has spawned a thread.
     pub(crate) fn first_spawn(&self) -> Option<u32> {
         self.first_spawn
     }
 
-    /// Where `thread` was spawned; of the main thread where the model begins.
+    /// The place of the spawn of `thread`; for the main thread the place at which the model begins.
     pub(crate) fn born(&self, thread: ThreadId) -> Site {
         self.threads[thread.index()].born
     }
 
-    /// The name that the next child of `creator` will have.
+    /// The name of the next child of `creator`.
     pub(crate) fn next_child(&mut self, creator: ThreadId) -> ThreadId {
         let nth = self.threads[creator.index()].children + 1;
         self.names.child(creator, nth)

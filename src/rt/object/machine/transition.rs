@@ -1,8 +1,8 @@
-//! What will come of a step that is about to be made?
+//! What is the result of a step that is about to be made?
 //!
-//! Of the frequent operations that is known before anything is done, so that whoever asks can still
-//! do it another way. It comes to the same as what [`execute`](crate::rt::object::machine::execute)
-//! does.
+//! For the frequent operations the result is computed before anything changes, so that the caller
+//! can still choose another way. The result is the same as in
+//! [`execute`](crate::rt::object::machine::execute).
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Step};
@@ -18,16 +18,16 @@ use crate::rt::object::machine::execute::{Executed, Noticed, fails_for_no_reason
 use crate::rt::object::machine::waits::looks;
 use crate::rt::object::machine::{Machine, Object, Thread};
 
-/// A step that has not been made, and of which it is known what comes of it.
+/// A step that has not been made, with its computed result.
 pub(crate) struct Transition<'a> {
     pub(crate) executed: Executed,
     thread: &'a mut Thread,
     change: Change<'a>,
 }
 
-/// What it does to its object.
+/// The change that the step makes to its object.
 enum Change<'a> {
-    /// That holds a word, or is one.
+    /// The object is a word or contains one.
     Word {
         value: &'a mut u64,
         before: u64,
@@ -39,7 +39,7 @@ enum Change<'a> {
         after: Mutex,
         meaning: Meaning,
     },
-    /// That is a token, which becomes available.
+    /// The object is a token, which becomes available.
     Unpark { available: &'a mut bool },
 }
 
@@ -51,8 +51,8 @@ impl Transition<'_> {
         self.executed.event(step, index, operation, site)
     }
 
-    /// Makes the step. What is left to be noted of it takes a call, around which whatever is still
-    /// needed would have to be kept, so it is left to the caller.
+    /// Makes the step. To complete its note takes a call, around which all values in use would have
+    /// to be saved. So the caller makes this call.
     #[inline(always)]
     pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) -> Noticed {
         let Transition {
@@ -68,7 +68,7 @@ impl Transition<'_> {
                 after,
                 bound,
             } => {
-                // A load leaves what it has found.
+                // A load leaves the value unchanged.
                 if !matches!(kind, OpKind::Load { .. }) {
                     *value = after;
                 }
@@ -76,7 +76,7 @@ impl Transition<'_> {
                     return Noticed::NOTHING;
                 }
                 let is_kept = looks(kind) && thread.spin.come_back(site, object, before, bound);
-                // What fails for no reason is not foreseen.
+                // A spurious failure is never computed here.
                 if let OpKind::CompareExchange { .. } = kind {
                     thread.note_success(object, executed.outcome);
                 }
@@ -99,11 +99,11 @@ impl Transition<'_> {
 }
 
 impl Machine {
-    /// What comes of an operation that its thread has not announced before on an atomic, a
-    /// reference count or a mutex, which is of this kind and holds `memory`, or of an unpark.
-    /// `None` if that is not known on this short way: because the object is another one, because
-    /// the thread has to wait for it, or for a change before, or because the operation is not one
-    /// of the frequent ones.
+    /// Computes the result of an operation that its thread has not announced before: an operation
+    /// on an atomic, a reference count or a mutex, which is of this kind and holds `memory`, or an
+    /// unpark. `None` if this fast path does not know the result: the object is another one, or the
+    /// thread has to wait for it or for a change before, or the operation is not one of the
+    /// frequent ones.
     #[inline(always)]
     pub(crate) fn compute(
         &mut self,
@@ -228,15 +228,15 @@ impl Machine {
     }
 }
 
-/// Nothing was done. That is rare, so what gives it is not in the way.
+/// Nothing has changed. This case is rare, so its code stays out of the fast path.
 #[inline(always)]
 fn too_short<T>() -> Option<T> {
     cold_path();
     None
 }
 
-/// What comes of an operation on a count that holds `before`, and what it holds then. With the kind
-/// in sight, little of it is left.
+/// The result of an operation on a count that holds `before`, and the value that the count holds
+/// then. With the kind as a constant, little code remains.
 #[inline(always)]
 pub(super) fn on_count(
     observed: bool,
@@ -248,8 +248,8 @@ pub(super) fn on_count(
     (after, Executed::plainly(outcome, label, Some(before)))
 }
 
-/// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the
-/// state then. With the kind in sight, little of it is left.
+/// The result of locking or unlocking a mutex in this state, its meaning for a loop, and the state
+/// afterwards. With the kind as a constant, little code remains.
 #[inline(always)]
 pub(super) fn on_mutex(
     mutex: Mutex,

@@ -1,9 +1,9 @@
-//! When does a thread that only repeats itself wait for a change, and what if there is none?
+//! When does a thread that only repeats itself wait for a change, and what happens without one?
 //!
 //! A loop that only looks would have infinitely many executions. After a few rounds its thread
-//! announces a wait for a change of what it has seen, at a hint or, later, where it comes back to
-//! the same place without one. Where nothing else can run those that wait are let go; if that is so
-//! again and again, they are in a livelock.
+//! announces a wait for a change of the values it has seen. The thread does so at a hint, or later,
+//! at the place to which it returns without a hint. If no other thread is enabled, the waiting
+//! threads are released. If this happens again and again, the waiting threads are in a livelock.
 
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -14,22 +14,22 @@ use crate::rt::relation::independence::ReadSets;
 
 use super::{Hintless, Loop, Machine, Thread};
 
-/// From how many rounds on a loop may have no end.
+/// The number of rounds from which on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
 
-/// How often those that wait without a hint are let go at least before that is a livelock. They
-/// have made many rounds each time.
+/// The least number of releases of threads that wait without a hint before a livelock. Each time
+/// they have made many rounds.
 const UNHINTED_LEAST: u32 = 2;
 
-/// The same of those that wait at a hint, where others go round many times without one in the
-/// meantime.
+/// The same number for threads that wait at a hint, while other threads make many rounds without
+/// one.
 const HINTED_LEAST: u32 = 20;
 
-/// The most hints and timed waits of which it is looked whether their loops give up.
+/// The most hints and timed waits for which the exploration checks whether their loops give up.
 const HINTED_MAX: usize = 8;
 
-/// The same of loops without a hint, each thread's on its own. They wait only because it is known
-/// that they do not give up.
+/// The same bound for loops without a hint, counted for each thread. These loops wait only because
+/// they are known not to give up.
 const HINTLESS_MAX: usize = 32;
 
 /// The first wait at a hint, at a timed wait that has timed out often enough, or in a loop without
@@ -38,16 +38,16 @@ const HINTLESS_MAX: usize = 32;
 pub(crate) struct Waited {
     pub(crate) site: Site,
     pub(crate) at: WaitsAt,
-    /// What it looks at without a hint, or [`ObjectId::NONE`].
+    /// The object at which the thread looks without a hint, or [`ObjectId::NONE`].
     object: ObjectId,
     pub(crate) thread: ThreadId,
-    /// How many events the thread had performed.
+    /// The number of events of the thread before the wait.
     pub(crate) events: u32,
     /// Whether its loop is known not to give up by itself.
     pub(crate) stays: bool,
 }
 
-/// What a thread comes back to that is taken to wait for a change.
+/// The point to which a thread returns, and at which it is taken to wait for a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitsAt {
     Hint,
@@ -59,22 +59,22 @@ pub(crate) enum WaitsAt {
     Look,
 }
 
-/// What a thread does at a hint.
+/// The action of a thread at a hint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AtHint {
     GoesOn,
-    /// It waits for a change.
+    /// The thread waits for a change.
     Waits,
-    /// It has changed something, and lets the others go first.
+    /// The thread has changed something, and lets the other threads go first.
     LetsOthers,
-    /// It has come there too often, and goes no further.
+    /// The thread has reached the hint too often, and stops.
     BoundedLoop,
 }
 
 impl Thread {
     /// The thread is to wait for a change.
     fn wait_in(&mut self, loops: Loop) {
-        // It has not come to a hint with all of it undone.
+        // The thread has reached the hint with a change that it has not undone.
         if self.spin.has_left_a_change() {
             self.consecutive_releases = 0;
         }
@@ -92,7 +92,8 @@ impl Thread {
 }
 
 impl Machine {
-    /// The thread has come to a spin hint. Gives the operation to announce, if it does not go on.
+    /// The thread has reached a spin hint. Returns the operation to announce, if the thread does
+    /// not continue.
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         match self.come_to_hint(thread, site) {
             AtHint::GoesOn => None,
@@ -100,7 +101,8 @@ impl Machine {
         }
     }
 
-    /// The thread has come to a spin hint. Unless it goes on, [`Machine::stop_at_hint`] follows.
+    /// The thread has reached a spin hint. Unless the thread continues, a call of
+    /// [`Machine::stop_at_hint`] follows.
     #[inline(always)]
     pub(crate) fn come_to_hint(&mut self, thread: ThreadId, site: Site) -> AtHint {
         let entry = &mut self.threads[thread.index()];
@@ -120,7 +122,7 @@ impl Machine {
         }
     }
 
-    /// [`Machine::come_to_hint`] if it is another one, or another round than before.
+    /// [`Machine::come_to_hint`] for another hint, or another round, than at the visit before.
     #[inline(never)]
     fn come_otherwise(&mut self, thread: ThreadId, site: Site) -> AtHint {
         let entry = &mut self.threads[thread.index()];
@@ -135,7 +137,7 @@ impl Machine {
                 return AtHint::BoundedLoop;
             }
         }
-        // One that was let go may find what has changed meanwhile.
+        // A released thread may find a change that was made in the meantime.
         if entry.consecutive_releases > 0 && entry.spin.has_seen_a_change() {
             entry.consecutive_releases = 0;
         }
@@ -151,7 +153,7 @@ impl Machine {
         }
     }
 
-    /// The operation that the thread announces that has come to a hint and does not go on.
+    /// The operation that the thread announces at a hint at which it does not continue.
     pub(crate) fn stop_at_hint(&mut self, thread: ThreadId, site: Site, at: AtHint) -> Operation {
         if let AtHint::BoundedLoop = at {
             cold_path();
@@ -173,7 +175,7 @@ impl Machine {
         let looks_at_nothing = seen.is_empty();
         let wait = wait((&mut self.sets, &mut self.seen), seen, What::Look);
         if !looks_at_nothing {
-            // At which of its hints a cycle is noticed first depends on the execution.
+            // The hint at which a cycle is detected first depends on the execution.
             let (site, at, stays) = match entry.spin.awaits_in_cycle() {
                 Some(first) => (first, WaitsAt::Cycle, false),
                 None => (site, WaitsAt::Hint, self.goes_round),
@@ -190,13 +192,14 @@ impl Machine {
                 },
             );
         }
-        // Who is to wait here has undone what it has done.
+        // A thread that waits here has undone its changes.
         entry.spin.has_left_a_change();
         entry.wait_in(Loop::Hinted);
         wait
     }
 
-    /// Whether the thread that comes to a hint now goes round for ever if it finds no change.
+    /// Notes whether the thread that reaches a hint now repeats its rounds for ever if it finds no
+    /// change.
     pub(crate) fn note_goes_round(&mut self, goes_round: bool) {
         self.goes_round = goes_round;
     }
@@ -207,13 +210,13 @@ impl Machine {
         self.has_come_to_a_hint(thread) || timeouts.site.is_some()
     }
 
-    /// Whether the thread has come to a hint.
+    /// Whether the thread has reached a hint.
     pub(crate) fn has_come_to_a_hint(&self, thread: ThreadId) -> bool {
         self.threads[thread.index()].spin.has_come_to_a_hint()
     }
 
-    /// What the thread knows of its rounds, if what is in plain memory that it is about to write to
-    /// belongs to that.
+    /// The spin log of the thread, if a write to plain memory that the thread is about to make
+    /// belongs into the log.
     #[inline]
     pub(crate) fn follows(&mut self, thread: ThreadId) -> Option<&mut SpinLog> {
         let log = &mut self.threads[thread.index()].spin;
@@ -225,84 +228,85 @@ impl Machine {
         self.limits.max_rounds.filter(|_| self.leaves_rounds_out)
     }
 
-    /// An earlier process has left rounds out of the same exploration, if so it is.
+    /// Restores from an earlier process whether the exploration has left out rounds.
     pub(crate) fn restore_left_out(&mut self, left_out: bool) {
         self.leaves_rounds_out = left_out;
     }
 
-    /// A hint, and how often at most a thread has come there in one execution with something
-    /// changed, if that is so often that the loop may have no end.
+    /// The hint with the most visits of one thread with a change in one execution, and the number
+    /// of these visits, if it is so large that the loop may have no end.
     pub(crate) fn many_rounds(&self) -> Option<(Site, usize)> {
         self.most_rounds.filter(|(_, times)| *times >= MANY_ROUNDS)
     }
 
-    /// The hint to which a thread has come most often with something changed, and after how many
-    /// times it lets the others go first there, if it does.
+    /// The hint with the most visits of a thread with a change, and the number of visits after
+    /// which the thread lets the others go first there. `None` if no thread does so.
     pub(crate) fn lets_others(&self) -> Option<(Site, usize)> {
         let turn = self.limits.rounds_of_turn?;
         let (hint, times) = self.most_rounds?;
         (times > turn).then_some((hint, turn))
     }
 
-    /// Where threads have waited in loops without a hint, at most three places.
+    /// The places at which threads have waited in loops without a hint, at most three.
     pub(crate) fn hintless(&self) -> &[Site] {
         &self.hintless
     }
 
-    /// The first waits, at most so many as are looked after.
+    /// The first waits, up to the maximum.
     pub(crate) fn waited(&self) -> &[Waited] {
         &self.waited
     }
 
-    /// Only so many of the first waits count: the others were in what nobody explores, to which no
-    /// schedule leads.
+    /// Keeps only the first `most` waits. The later waits were in a part that is not explored, to
+    /// which no schedule leads.
     pub(crate) fn forget_waits_after(&mut self, most: usize) {
         self.waited.truncate(most);
     }
 
-    /// Whether there were more loops without a hint than are looked after, and have waited soon.
+    /// Whether more loops without a hint have waited after a few rounds than the machine keeps
+    /// track of.
     pub(crate) fn waits_unknown(&self) -> bool {
         self.waits_unknown
     }
 
-    /// Whether more is known of loops without a hint than when the exploration began.
+    /// Whether this exploration has learnt more about loops without a hint than was known when it
+    /// began.
     #[inline]
     pub(crate) fn has_learnt(&self) -> bool {
         self.waits_unknown || self.shows_hintless()
     }
 
-    /// An exploration is taken up of which [`Machine::has_learnt`] said this.
+    /// Restores [`Machine::has_learnt`] when an exploration is continued.
     pub(crate) fn take_up(&mut self, has_learnt: bool) {
         (self.waits_unknown, self.hintless_ends) = (has_learnt, has_learnt);
     }
 
-    /// Whether another thread has ended a wait in a loop without a hint, of which nothing was
-    /// known.
+    /// Whether another thread has ended a wait in a loop without a hint, of which nothing was known
+    /// before.
     pub(crate) fn shows_hintless(&self) -> bool {
         self.hintless_ends && self.limits.learnt.hintless == Hintless::Unknown
     }
 
-    /// Whether another thread has ended a wait in a loop without a hint that goes round many times
+    /// Whether another thread has ended a wait in a loop without a hint that makes many rounds
     /// before it waits.
     pub(crate) fn has_waited_late(&self) -> bool {
         self.hintless_ends && self.limits.learnt.hintless != Hintless::Soon
     }
 
-    /// How many events the thread has performed since it came to a hint.
+    /// The number of events of the thread since its last visit to a hint.
     pub(crate) fn since_hint(&self, thread: ThreadId) -> u32 {
         let entry = &self.threads[thread.index()];
         entry.events - entry.at_hint.unwrap_or_default()
     }
 
-    /// Whether the thread has come to a hint, and performed nothing since: it has given up its
-    /// turn.
+    /// Whether the last action of the thread was to reach a hint. Then the thread has yielded.
     pub(crate) fn has_yielded(&self, thread: ThreadId) -> bool {
         let entry = &self.threads[thread.index()];
         entry.at_hint == Some(entry.events)
     }
 
-    /// The wait that the thread has to announce before this operation, if it has done nothing but
-    /// come back to it for long enough.
+    /// The wait that the thread has to announce before this operation, if it has only repeated the
+    /// operation for long enough.
     #[inline(always)]
     pub(crate) fn wait_before(
         &mut self,
@@ -324,7 +328,7 @@ impl Machine {
     }
 
     /// The wait for a change instead of another look at `object` at this place, if the thread has
-    /// only come back to that.
+    /// only repeated this look.
     #[cold]
     #[inline(never)]
     fn look_in_vain(
@@ -363,7 +367,7 @@ impl Machine {
     }
 
     /// The wait for a change of `object` instead of another timeout at this place, if there were
-    /// enough of them.
+    /// enough timeouts.
     #[cold]
     #[inline(never)]
     fn time_out_again(
@@ -398,8 +402,8 @@ impl Machine {
         Some(wait((&mut self.sets, &mut self.seen), &seen, What::Timeout))
     }
 
-    /// Whether one of the locations of a wait is not any more as the wait has seen it, where
-    /// `changed` says it of a location and what was seen.
+    /// Whether one of the locations of a wait differs from the value that the wait has seen.
+    /// `changed` decides this for one location and its value.
     pub(crate) fn has_changed(
         &self,
         set: u32,
@@ -414,12 +418,14 @@ impl Machine {
             .any(|(&object, &seen)| changed(object, seen))
     }
 
-    /// Lets waiting threads go, because nothing else can run after `events` events: first those
-    /// that let the others go first, and if none of the others has gone on since these were let go,
-    /// everybody. False if there is none.
+    /// Releases waiting threads, because no other thread is enabled after `events` events. The
+    /// first release concerns only fair waits: those of threads that let the others go first. If
+    /// none of the other threads has made a step since then, the next one releases all waiting
+    /// threads. Returns false if there is none.
     ///
-    /// Those that wait for a change would only look once more in vain, before or behind what the
-    /// others change, so there were twice as many traces behind each round.
+    /// Threads that wait for a change would only look once more in vain, before or after the
+    /// changes of the other threads. So releasing them at once would double the number of traces
+    /// behind each round.
     pub(crate) fn release_waiters(&mut self, events: u32) -> bool {
         self.let_go_at = events;
         let only_fair = self.are_only_fair_let_go();
@@ -438,8 +444,8 @@ impl Machine {
         any
     }
 
-    /// Whether only threads that let the others go first are to be let go now. That is a function
-    /// of what each thread has done, and not of the order.
+    /// Whether only fair waits are to be released now. The answer is a function of the events of
+    /// each thread, and not of their order.
     fn are_only_fair_let_go(&mut self) -> bool {
         if self.limits.rounds_of_turn.is_none() {
             return false;
@@ -457,8 +463,8 @@ impl Machine {
         only_fair
     }
 
-    /// Whether a thread that changes something in each round of a loop with a hint keeps another
-    /// one from going on that could.
+    /// Whether a thread that changes something in each round of a loop with a hint keeps an enabled
+    /// thread from its next step.
     pub(crate) fn is_unfair(&self) -> bool {
         let spins =
             |&&thread: &&ThreadId| self.threads[thread.index()].spin.most_rounds() >= MANY_ROUNDS;
@@ -469,17 +475,17 @@ impl Machine {
         others.any(|&thread| self.enabled(thread))
     }
 
-    /// After how many events nothing else could run, so that the wait was let go that the thread
-    /// has announced, and not made yet.
+    /// The number of events at which no other thread was enabled, so that the announced wait of the
+    /// thread was released. `None` if the wait has not been released.
     pub(crate) fn was_let_go_at(&self, thread: ThreadId) -> Option<u32> {
         self.threads[thread.index()].released
     }
 
-    /// Where nothing can run after so many `events`, of at `most` so many: how many rounds in a row
-    /// those that wait for a change have all made without seeing or making one, if that is so often
-    /// that there will be none.
+    /// No thread is enabled after `events` events, of at most `most` events. Returns the number of
+    /// rounds in a row that all waiting threads have made without seeing or making a change, if
+    /// this number is large enough for a livelock.
     pub(crate) fn livelock(&self, events: usize, most: usize) -> Option<u32> {
-        // If they went round again there would be too many.
+        // Another round of these threads would exceed the limit of events.
         let since = events.saturating_sub(self.let_go_at as usize);
         let is_last = events + since >= most;
         let live = self.live.iter().map(|thread| &self.threads[thread.index()]);
@@ -492,8 +498,8 @@ impl Machine {
             true => UNHINTED_LEAST,
             false => self.limits.unhinted_livelock_bound,
         };
-        // How often it has been let go in a row in loops without a hint, if that is often enough,
-        // whatever came before.
+        // The number of releases in a row in loops without a hint, if it is large enough, whatever
+        // came before.
         let unhinted = |entry: &Thread| {
             let times = match entry.loops {
                 Loop::Unhinted => entry.consecutive_releases,
@@ -509,7 +515,7 @@ impl Machine {
             let hinted = entry.loops == Loop::Hinted && entry.consecutive_releases >= hinted_bound;
             hinted || unhinted(entry).is_some()
         };
-        // A loop without a hint goes round many times before it waits again.
+        // A loop without a hint makes many rounds before it waits again.
         let rounds = |entry: &Thread| match unhinted(entry) {
             Some(times) => times * self.limits.unhinted_spin_bound,
             None => entry.consecutive_releases,
@@ -528,8 +534,8 @@ pub(super) fn looks(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether a loop without a hint may do this to anything but an atomic to find out whether
-/// something has changed.
+/// Whether a loop without a hint may use this operation, on an object that is no atomic, to look
+/// for a change.
 pub(super) fn asks(kind: &OpKind) -> bool {
     matches!(
         kind,
@@ -546,7 +552,7 @@ pub(super) fn asks(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether the operation waits only for a time.
+/// Whether the operation waits with a timeout.
 pub(super) fn is_timed(kind: &OpKind) -> bool {
     matches!(
         kind,
@@ -554,7 +560,7 @@ pub(super) fn is_timed(kind: &OpKind) -> bool {
     )
 }
 
-/// What a thread does not do before its wait is over.
+/// The action that a thread postpones until its wait is over.
 #[derive(Clone, Copy)]
 enum What {
     /// Another look, behind a hint.
@@ -585,8 +591,8 @@ fn wait(
     }
 }
 
-/// Writes down what was seen of these locations, at most 64: gives their set, and where the values
-/// begin.
+/// Records the values seen at these locations, at most 64. Returns their set, and the start of the
+/// values.
 pub(super) fn locations(
     (sets, values): (&mut ReadSets, &mut Vec<u64>),
     seen: &[(ObjectId, u64)],
@@ -600,7 +606,7 @@ pub(super) fn locations(
     (sets.intern(&objects[..seen.len()]), start)
 }
 
-/// Notes that a thread waits there.
+/// Notes a wait at a hint or a timed wait.
 #[inline]
 fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
     let is = |it: &Waited| it.at == wait.at && std::ptr::eq(it.site, wait.site);
@@ -609,7 +615,7 @@ fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
     }
 }
 
-/// [`note_hinted`] of a wait that was not known.
+/// [`note_hinted`] for a wait that was not known.
 #[cold]
 #[inline(never)]
 fn note_another(known: &mut Vec<Waited>, wait: Waited) {
@@ -619,7 +625,8 @@ fn note_another(known: &mut Vec<Waited>, wait: Waited) {
     }
 }
 
-/// Notes that this thread waits there for this object. False if there were too many others.
+/// Notes a wait of this thread at this place for this object. Returns false if there were too many
+/// others.
 #[cold]
 fn note_look(known: &mut Vec<Waited>, wait: Waited) -> bool {
     let is = |it: &Waited| {
@@ -637,7 +644,7 @@ fn note_look(known: &mut Vec<Waited>, wait: Waited) -> bool {
     has_room
 }
 
-/// Notes that a loop without a hint waits there.
+/// Notes the place of a wait in a loop without a hint.
 #[cold]
 fn note_hintless(known: &mut Vec<Site>, site: Site) {
     if known.len() < 3 && !known.contains(&site) {
