@@ -1,7 +1,8 @@
 //! Which acquisitions may have shut an operation out?
 //!
-//! Two acquisitions that exclude each other need not be a race: between them is the release that
-//! lets the second one in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
+//! Two acquisitions that exclude each other need not be a race: the release that enables the second
+//! one lies between them (\[SS\] 8.1). So the search for reversals looks at these pairs besides the
+//! races.
 
 use rustc_hash::FxHashMap;
 
@@ -14,34 +15,35 @@ use crate::rt::relation::independence::{Class, Nature, changes_value, classify};
 
 use crate::rt::engine::Execution;
 
-/// The events that may shut an operation out, where there are many events between them and it: a
-/// lock that is only read, or an initialisation that is over, is asked for thousands of times in a
-/// long execution, and a loop may wait as often. Nobody is to go through all of them each time.
+/// The events that may shut an operation out, where many events lie between them and the operation.
+/// In a long execution a lock may be read, a finished initialisation queried, and a loop wait,
+/// thousands of times. This table spares each of these operations a search through all earlier
+/// events.
 #[derive(Default)]
 pub(super) struct BlockingPairs(FxHashMap<(ObjectId, EventsOn), Vec<u32>>);
 
-/// Which events on an object.
+/// A selection of the events on an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum EventsOn {
-    /// The acquisitions that may shut out what wants it like this.
+    /// The acquisitions that may shut out an acquisition of this class.
     Excluding(Class),
-    /// Those in this slot, of which a wait for a change asks.
+    /// The events in this slot, which a wait for a change needs.
     Slot(usize),
 }
 
-/// So many events are gone through. Tests have short executions.
+/// The number of events that a search passes without the table. Tests have short executions.
 const NEAR: usize = if cfg!(test) { 1 } else { 32 };
 
-/// So many events behind the operation are passed over.
+/// The number of events behind the operation that a search passes without the table.
 const BEHIND: usize = if cfg!(test) { 1 } else { 200 };
 
 impl BlockingPairs {
-    /// Whether there are any.
+    /// Whether the table has entries.
     pub(super) fn has_any(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Those of these events on the object that are before `end`, in order.
+    /// The selected events on the object that are before `end`, in order.
     #[inline(never)]
     fn before(
         &mut self,
@@ -56,7 +58,7 @@ impl BlockingPairs {
 }
 
 impl EventsOn {
-    /// All of them, in order.
+    /// The selected events, in order.
     fn list(self, execution: &Execution<'_>, object: ObjectId) -> Vec<u32> {
         match self {
             EventsOn::Excluding(wanted) => {
@@ -78,14 +80,15 @@ impl EventsOn {
     }
 }
 
-/// Whether an acquisition of this class may shut out what wants the object like this.
+/// Whether an acquisition of this class may shut out an acquisition of the class `wanted`.
 fn excludes(class: Class, wanted: Class) -> bool {
     class.acquires() && class.conflicts().contains(wanted)
 }
 
 /// The acquisitions before `position` that may have shut the operation of the thread out: the
-/// latest conflicting ones. For a wait, the writes to its locations. `found` says whether one
-/// happens before the event directly before the operation: that cannot have shut it out.
+/// latest conflicting ones. For a wait, the writes to its locations. `found` returns whether an
+/// acquisition happens before the predecessor of the operation: such an acquisition cannot have
+/// shut it out.
 pub(super) fn blocking_pairs(
     execution: &Execution<'_>,
     (thread, operation): (ThreadId, Operation),
@@ -101,13 +104,13 @@ pub(super) fn blocking_pairs(
         }
         kind if kind.may_have_waited() => {
             let wanted = match kind {
-                // It may have come while the initialisation was poisoned.
+                // The operation may have waited while the initialisation was poisoned.
                 OpKind::WaitOnce { .. } => Class::OnceFailed,
                 _ => classify(&kind, Outcome::Success(0), Nature::Plain),
             };
             let object = operation.object;
-            // Whether it is the last that is to be looked at, and whether the operation comes
-            // behind it.
+            // Whether this event is the last one to look at, and whether the operation happens
+            // after it.
             let mut look = |first: u32| {
                 let event = execution.trace.at(first);
                 let class = event.label.class();
@@ -116,9 +119,9 @@ pub(super) fn blocking_pairs(
                 }
                 let is_known =
                     event.thread == thread || event.label.shuts_out(wanted) && found(first);
-                // Those that exclude each other are ordered, so the earlier ones come before it.
-                // Nor does one of them shut anything out if this one, of the same class on the same
-                // object, does not.
+                // Acquisitions that exclude each other are ordered, so the earlier ones happen
+                // before this one. If this one does not shut the operation out, an earlier one of
+                // the same class on the same object does not, either.
                 (class.conflicts().contains(class), is_known)
             };
             let (earlier, _) = execution.clocks.split_on(object, position);
@@ -135,8 +138,8 @@ pub(super) fn blocking_pairs(
                         behind = earlier;
                         continue;
                     }
-                    // It also comes behind whatever comes before that one: readers, and the writers
-                    // between them.
+                    // The operation also happens after all events that happen before that one:
+                    // readers, and the writers between them.
                     let apart = execution.clocks.apart(*first);
                     let left = match apart {
                         NOWHERE => 0,
@@ -156,9 +159,10 @@ pub(super) fn blocking_pairs(
 /// The writes to the object before `position` that may have shut out a wait of the thread for a
 /// change of it.
 ///
-/// In a long execution there may be thousands of writes. What comes before one that the thread
-/// knows of, or has made, cannot have shut it out, either. So those are passed over: all that come
-/// before a total one, and in each slot those up to the next that may not come before.
+/// In a long execution there may be thousands of writes. A write that happens before one that the
+/// thread knows of, or has made, cannot have shut the wait out, either. So the search passes over
+/// those: all writes before a total one, and in each slot the writes up to the next one that may be
+/// concurrent.
 #[inline]
 fn writes(
     execution: &Execution<'_>,
@@ -170,7 +174,7 @@ fn writes(
     let is_near = mostly!(execution.trace.len() - position as usize <= BEHIND);
     let mut known = 0;
     let mut slots = execution.clocks.changing_slots(object);
-    // That of the total ones is the first.
+    // The slot of the total writes is the first.
     while slots != 0 {
         let slot = slots.trailing_zeros() as usize;
         slots &= slots - 1;

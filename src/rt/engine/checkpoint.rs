@@ -1,15 +1,15 @@
-//! How is an unfinished exploration written down, and taken up again?
+//! How is an unfinished exploration saved and continued?
 //!
-//! Between two executions all that an exploration still needs is, for each point up to where the
-//! next execution branches off: the step that leads on, who is asleep, and the wakeup tree. Threads
-//! and objects are interned numbers there, so the tables of names go along, in the order of the
-//! numbers; read back in that order they get the same numbers again. What a name is made of
-//! (births, stack offsets, allocation counts) is the same in another process, except for the
-//! address of a static: the caller translates it.
+//! Between two executions an exploration still needs, for each point up to the one where the next
+//! execution branches off, only the step at the point, the sleep set, and the wakeup tree. Threads
+//! and objects are interned numbers there, so the checkpoint includes the tables of names, in the
+//! order of the numbers; names that are read in that order get the same numbers again. The parts of
+//! a name (births, stack offsets, allocation counts) are the same in another process, except for
+//! the address of a static: the caller translates it.
 //!
-//! The format is a sequence of LEB128 numbers and says nothing about itself; whoever keeps it in a
-//! file adds what it belongs to and a checksum. Every number is checked all the same when it is
-//! read, so that nothing worse than a refusal can come of it.
+//! The format is a sequence of LEB128 numbers without a header; the caller that stores it in a file
+//! adds an identification and a checksum. The reader still checks every number, so that a damaged
+//! checkpoint leads to a refusal and nothing worse.
 
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::Step;
@@ -19,20 +19,20 @@ use crate::rt::relation::independence::{ALL, Class, Label};
 use crate::rt::engine::driver::Stats;
 use crate::rt::engine::sleep::Sleeper;
 
-/// What an explorer still has to do.
+/// The unfinished part of an exploration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Unfinished {
     /// Depth-first: the points of the last execution, up to the one where the next execution
     /// branches off.
     pub(crate) points: Vec<SavedPoint>,
-    /// In another order: all that has begun and is not finished, each node before its children.
+    /// In another order: all nodes that are begun and not finished, each before its children.
     pub(crate) open: Vec<SavedOpen>,
 }
 
 /// A point of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SavedPoint {
-    /// The step that was made here, and its event.
+    /// The step that was made here, and the label of its event.
     pub(crate) step: Step,
     pub(crate) label: Label,
     pub(crate) sleepers: Vec<Sleeper>,
@@ -45,44 +45,44 @@ pub(crate) struct SavedPoint {
 pub(crate) struct SavedNode {
     pub(crate) step: Step,
     pub(crate) label: Label,
-    /// How many levels below the roots of the tree it is.
+    /// The number of levels between the roots of the tree and this node.
     pub(crate) depth: u32,
 }
 
-/// A node of the tree of what has begun.
+/// A node of an `OpenTree`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SavedOpen {
     pub(crate) node: SavedNode,
     pub(crate) awake: bool,
-    /// Whether a branch begins, or has begun, with it.
+    /// Whether a branch begins here, or began here before it was started.
     pub(crate) begins: bool,
-    /// Whether a branch that is planned ends with it.
+    /// Whether a planned branch ends here.
     pub(crate) ends: bool,
     pub(crate) executed: u32,
 }
 
-/// From the address of a static to a number that is the same in every process of this program, and
-/// back. `None` for an address that has no such number.
+/// A map from the address of a static to a number that is the same in every process of this
+/// program, and back. `None` for an address that has no such number.
 pub(crate) trait Statics {
     fn number(&self, address: usize) -> Option<u64>;
     fn address(&self, number: u64) -> Option<usize>;
 }
 
-/// What is written, besides the explorer's part.
+/// The contents of a checkpoint besides the explorer's part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Progress {
     pub(crate) stats: Stats,
     /// Whether the test has switched exploration off anywhere.
     pub(crate) regions: bool,
-    /// Whether a thread went no further because of how many rounds it had made.
+    /// Whether a thread was stopped because of its number of rounds.
     pub(crate) rounds: bool,
     /// The numbers of the estimator.
     pub(crate) estimator: Vec<u64>,
-    /// Who contends for which atomic.
+    /// Which threads contend for which atomic.
     pub(crate) contention: Vec<u64>,
 }
 
-/// Writes an unfinished exploration. An error says why that cannot be done.
+/// Writes an unfinished exploration. An error says why that is impossible.
 pub(crate) fn encode(
     machine: &Machine,
     progress: &Progress,
@@ -108,7 +108,7 @@ pub(crate) fn encode(
         hintless,
         fair,
         awaits,
-        // Who explores holds up nobody.
+        // An exploration delays no thread.
         held: _,
         guarded: _,
     } = &machine.limits.learnt;
@@ -158,8 +158,8 @@ pub(crate) fn encode(
     Ok(out.bytes)
 }
 
-/// Reads what [`encode`] has written into a machine that nothing has run on yet. `None` if it makes
-/// no sense; the machine is of no use then.
+/// Reads the bytes of [`encode`] into a machine that has run no program yet. `None` if they are
+/// invalid; the machine is then unusable.
 pub(crate) fn decode(
     bytes: &[u8],
     machine: &mut Machine,
@@ -187,7 +187,7 @@ pub(crate) fn decode(
         awaits: from.awaits()?,
         ..Learnt::default()
     });
-    // What was learnt of loops without a hint last is looked at now.
+    // The facts about loops without a hint that were learnt last are checked now.
     machine.take_up(from.number()? != 0);
     let progress = Progress {
         stats,
@@ -286,7 +286,7 @@ impl Writer {
     fn step(&mut self, step: Step, label: Label) {
         let class = label.class() as u64;
         let (thread, alternative) = (step.thread.0.into(), step.alternative.into());
-        // The object that stands for none is the largest number; one more makes it 0.
+        // The object `NONE` is the largest number; adding one turns it into 0.
         let object = label.object().0.wrapping_add(1).into();
         let (room, count) = (label.room().into(), label.count().into());
         for number in [thread, alternative, object, class, room, count] {

@@ -1,54 +1,56 @@
 //! Which outcomes of a choice are explored already, or will be?
 //!
-//! A choice commutes with everything. So an outcome that sleeps, or has a branch of its own behind
-//! which nobody sleeps, is covered whatever else there is in an execution, and need not be searched
-//! for; a choice may have thousands of outcomes, and each execution asks for all of them.
+//! A choice commutes with everything. So an outcome that is in the sleep set, or has a branch of
+//! its own with an empty sleep set behind it, is covered, whatever the other events of an execution
+//! are. Such an outcome needs no search; a choice may have thousands of outcomes, and each
+//! execution checks all of them.
 //!
-//! Where no other thread sleeps or has a branch, nobody has to be woken by what follows the choice,
-//! so a branch of one step is enough.
+//! Where the sleep set and the wakeup tree hold no step of another thread, the events behind the
+//! choice have no sleeper to wake, so a branch of one step is enough.
 
 use crate::rt::event::operation::Step;
 
 use crate::rt::engine::Execution;
 
-/// The outcomes of the choice that was asked for last.
+/// The outcomes of the choice that the last call asked for.
 #[derive(Default, Debug)]
 pub(super) struct Choices {
     /// The position of the choice in the current execution.
     at: Option<u32>,
-    /// For each outcome whether it is covered, and how many are not.
+    /// For each outcome whether it is covered, and the number of outcomes that are not.
     covered: Vec<bool>,
     missing: usize,
-    /// Whether all that sleeps or is planned there is an outcome of this choice.
+    /// Whether all sleepers and branches there are outcomes of this choice.
     alone: bool,
 }
 
-/// Something that sleeps or begins a branch at a choice.
+/// A sleeper, or the first step of a branch, at a choice.
 pub(super) struct Known {
     pub(super) step: Step,
-    /// Whether it covers its outcome, if it is one.
+    /// Whether the step covers its outcome, if it is an outcome of the choice.
     pub(super) covers: bool,
 }
 
-/// What there is to do for an outcome.
+/// The missing part of an outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lack {
-    /// It is covered.
+    /// The outcome is covered.
     Nothing,
     /// A branch of this one step.
     Step,
-    /// A sequence that has to be searched for.
+    /// A sequence, which the caller has to find.
     Sequence,
 }
 
 impl Choices {
-    /// Another execution is looked at.
+    /// Prepares for another execution.
     pub(super) fn forget(&mut self) {
         self.at = None;
     }
 
-    /// What this outcome of the choice at `first` lacks, where `known` are the steps that sleep or
-    /// begin a branch there. If that is a step, it counts as planned from here on.
+    /// The missing part of this outcome of the choice at `first`, where `known` are the sleepers
+    /// and the first steps of branches there. An outcome that lacks a step counts as planned from
+    /// here on.
     pub(super) fn lack<I: Iterator<Item = Known>>(
         &mut self,
         execution: &Execution<'_>,
@@ -87,7 +89,7 @@ impl Choices {
         self.missing -= !before as usize;
     }
 
-    /// Whether all outcomes of the choice that was asked for last are covered.
+    /// Whether all outcomes of the last choice are covered.
     pub(super) fn all(&self) -> bool {
         self.missing == 0
     }

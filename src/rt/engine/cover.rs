@@ -1,5 +1,5 @@
 //! Is the reversal of a race planned already? A walk through the execution and the wakeup tree
-//! tells.
+//! answers this.
 
 pub(super) mod consumed;
 mod initials;

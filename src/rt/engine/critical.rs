@@ -1,9 +1,9 @@
 //! Which other orders of one pair of operations should be tried on an execution that failed?
 //!
-//! If one of them passes, the pair is what the failure hangs on. These are the pairs that
-//! exploration reverses ([`reversal`](crate::rt::engine::reversal)), and, because an execution that
-//! fails in the middle stops threads that could go on, every operation that is still pending with
-//! each event on its object.
+//! If one of the orders passes, the failure depends on its pair. These are the pairs that
+//! exploration reverses ([`reversal`](crate::rt::engine::reversal)). An execution that fails in the
+//! middle also stops enabled threads, so every pending operation forms a pair with each event on
+//! its object.
 
 use crate::rt::event::Event;
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -18,8 +18,9 @@ use crate::rt::engine::driver::Driver;
 use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sequence::ReversedEvent;
 
-/// The pairs of an execution whose first event is among the first `length`, those in which it is
-/// the latest first, at most `most`. A choice is no pair: with another one the test is another.
+/// The pairs of an execution with their first event among the first `length`, at most `most` of
+/// them, those with the latest first event first. A choice is no pair: with another outcome the
+/// test is another one.
 pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, ReversedEvent)> = Vec::new();
     pairs(execution, |first, second| {
@@ -38,8 +39,8 @@ pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) 
             predecessor: execution.trace.predecessor_of_next(pending.thread),
             race: None,
         };
-        // What has not happened may be the first that anybody contends for there, of which the
-        // clocks know nothing.
+        // A pending operation may be the first by which a second thread uses its object, and the
+        // clocks have no data on such an object.
         let on_object = |event: &Event| {
             let (label, own) = (event.label, [event.label.object()]);
             let is_access = label.touches_one() || label.class() == Class::Wait;
@@ -49,7 +50,7 @@ pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) 
         let events = events.filter(|(event, _)| on_object(event));
         found.extend(events.map(|(_, first)| (first, second)));
     }
-    // What is still pending comes after every event.
+    // A pending operation comes after every event.
     let at = |second: &ReversedEvent| second.position(execution).unwrap_or(u32::MAX);
     found.sort_by_key(|(first, second)| std::cmp::Reverse((*first, at(second))));
     let mut reversal = Reversal::default();
@@ -90,9 +91,9 @@ fn pair(
     }
 }
 
-/// The notification that woke nobody in the execution that `failed`, and wakes a thread that waits
-/// for ever there in the one that `passed`. That it came before the wait is not enough: most such
-/// notifications have no part in the failure.
+/// The notification that woke no thread in the execution that `failed`, and wakes, in the one that
+/// `passed`, a thread that waits for ever in the failed one. The order of the notification before
+/// the wait is not enough: most such notifications play no part in the failure.
 pub(crate) fn lost(end: &End, failed: &Driver, passed: &Driver) -> Option<Lost> {
     let End::Deadlock(stuck) = end else {
         return None;
@@ -115,14 +116,14 @@ fn lost_by(stuck: &Blocked, failed: &Driver, passed: &Driver) -> Option<Lost> {
     if others[began].site != events[waited].site {
         return None;
     }
-    // Who wakes it there.
+    // The event that wakes the thread there.
     let notified = (began..others.len()).find(|&at| {
         let event = &others[at];
         event.operation.object == object
             && match event.operation.kind {
                 OpKind::NotifyOne => event.outcome.value().and_then(woken) == Some(thread),
                 OpKind::NotifyAll => true,
-                // It times out.
+                // The wait times out.
                 OpKind::Awake { .. } => event.thread == thread,
                 _ => false,
             }
@@ -140,9 +141,9 @@ fn lost_by(stuck: &Blocked, failed: &Driver, passed: &Driver) -> Option<Lost> {
     })
 }
 
-/// Whether the thread that `waited` may have looked at its condition since it was `notified`: then
-/// it waits because of what it has found, and no wake-up was lost. A lock is a look only if what it
-/// protects has been changed before.
+/// Whether the thread that `waited` may have read its condition since the event `notified`: then it
+/// waits because of the values that it read, and no notification was lost. A lock counts as a read
+/// only if the data behind it were changed before.
 fn has_looked(events: &[Event], notified: usize, waited: usize) -> bool {
     let waiter = events[waited].thread;
     (notified + 1..waited).any(|at| {

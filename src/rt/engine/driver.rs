@@ -1,7 +1,7 @@
-//! What drives what? The one loop, written as a step.
+//! How does an execution run, step by step? The one loop of the engine, written as a step.
 //!
-//! A [`Driver`] owns the machine, the trace and the explorer. Whoever runs the code (coroutines, or
-//! the interpreter of abstract programs) calls
+//! A [`Driver`] owns the machine, the trace and the explorer. Its caller runs the code (as
+//! coroutines, or as the interpreter of abstract programs) and calls
 //!
 //! ```text
 //! while driver.begin() {
@@ -14,12 +14,12 @@
 //! }
 //! ```
 //!
-//! [`Driver::next`] may be called from anywhere, in particular from the stack of the coroutine that
-//! has just announced: when the same thread goes on, nothing is switched.
+//! [`Driver::next`] may be called from any stack, in particular from the stack of the coroutine
+//! that has just announced: when the same thread makes the next step, there is no switch.
 //!
-//! That a thread begins is no event. Mostly its code does so when it is picked for the first time,
-//! and it makes its first step at once; explorers that have to know what everybody is about to do
-//! have all begin as soon as they are spawned.
+//! The beginning of a thread is no event. Mostly the code of a thread begins when the thread is
+//! picked for the first time, and the thread makes its first step at once. Explorers that need the
+//! pending operation of every thread make each thread begin directly behind its spawn.
 //!
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
@@ -51,24 +51,24 @@ mod steps;
 
 pub(crate) use crate::rt::engine::driver::steps::Short;
 
-/// How the next execution begins.
+/// The point where the next execution leaves the last one, and the steps from there.
 #[derive(Default, Debug)]
 pub(crate) struct Plan {
-    /// How many events of the last execution stay as they are.
+    /// The number of events at the beginning of the last execution that stay as they are.
     pub(crate) common_prefix: usize,
-    /// The steps that follow them, before the explorer is asked again. Where the label is known,
-    /// the step must come out with it.
+    /// The steps that follow them, before the driver asks the explorer again. Where the label is
+    /// known, the event must have this label.
     pub(crate) steps: Vec<(Step, Option<Label>)>,
-    /// How many of the steps only repeat what was executed before, by another process or in an
-    /// earlier execution than the last.
+    /// How many of the steps only repeat events of another process, or of an earlier execution than
+    /// the last.
     pub(crate) repeated: usize,
-    /// The place in the program of the event that the first of the other steps is made instead of,
-    /// if that is not an event of the last execution.
+    /// The site of the event that the first of the other steps replaces, if that event is not one
+    /// of the last execution.
     pub(crate) replaces: Option<Site>,
 }
 
 impl Plan {
-    /// Nothing is planned.
+    /// Makes the plan empty.
     fn clear(&mut self) {
         self.common_prefix = 0;
         self.steps.clear();
@@ -77,20 +77,21 @@ impl Plan {
     }
 }
 
-/// What [`Driver::next`] did.
+/// The result of [`Driver::next`].
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// The thread's code is to run up to its first announcement.
+    /// The caller must run the thread's code up to its first announcement.
     Begins(ThreadId),
-    /// The thread made its announced step; its code is to run up to its next announcement.
+    /// The thread made its announced step; the caller must run its code up to the next
+    /// announcement.
     Ran(ThreadId, Outcome),
-    /// The execution is over; [`Driver::take_end`] says how. Without that, this is small enough for
-    /// registers.
+    /// The execution is over; [`Driver::take_end`] returns its end. Without the end in it, this
+    /// type is small enough for registers.
     Ended,
 }
 
-/// An estimate that has more than this share of it executed has nothing to say of what is left: it
-/// would be told as 100 %.
+/// If more than this share of an estimate has been executed, the estimate says nothing about the
+/// rest: a report would show 100 %.
 const ALL_BUT: f64 = 0.995;
 
 /// The limits of one execution.
@@ -98,7 +99,7 @@ const ALL_BUT: f64 = 0.995;
 pub(crate) struct Bounds {
     /// The most events an execution may have.
     pub(crate) events_max: usize,
-    /// Whether a spin hint is one of them.
+    /// Whether a spin hint counts as one of them.
     pub(crate) hints_count: bool,
     /// The most threads that may exist in it.
     pub(crate) threads_max: usize,
@@ -117,18 +118,18 @@ impl Default for Bounds {
     }
 }
 
-/// How far an exploration has come.
+/// The progress of an exploration.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Stats {
     /// Executions that ran to an end.
     pub(crate) complete: u64,
-    /// Executions given up because what was left was covered elsewhere.
+    /// Executions that are pruned because other executions cover the rest of them.
     pub(crate) asleep: u64,
-    /// Executions given up by the program.
+    /// Executions that are pruned because of an `assume`.
     pub(crate) assumed: u64,
-    /// Executions given up because a thread had made as many rounds as it may.
+    /// Executions that are pruned because a thread had made as many rounds as it may.
     pub(crate) rounds: u64,
-    /// Executions given up because a thread had looked in vain.
+    /// Executions that are pruned because a thread had looked in vain.
     pub(crate) in_vain: u64,
     /// Events in all executions, replayed ones included.
     pub(crate) events: u64,
@@ -137,35 +138,35 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Executions that were begun, whatever came of them.
+    /// Executions that were begun, pruned ones included.
     pub(crate) fn begun(&self) -> u64 {
         self.complete + self.given_up()
     }
 
-    /// Those of them that did not come to an end, for whatever reason.
+    /// The pruned ones among them, for any reason.
     pub(crate) fn given_up(&self) -> u64 {
         self.asleep + self.left_out()
     }
 
-    /// Those of them that nothing else covers, which are the ones that are shown and counted where
-    /// one is named by its number.
+    /// The executions that no other execution covers. Only these are shown and counted where an
+    /// execution is named by its number.
     pub(crate) fn numbered(&self) -> u64 {
         self.complete + self.left_out()
     }
 
-    /// Those that the program or a setting left out of what is explored.
+    /// The executions that the program or a setting leaves out of the exploration.
     pub(crate) fn left_out(&self) -> u64 {
         self.assumed + self.rounds + self.in_vain
     }
 }
 
-/// What an execution was when it was left to itself.
+/// The state of a driver at the moment when its explorer was detached.
 pub(crate) struct Left {
     explorer: Box<dyn Explorer>,
     bounds: Bounds,
     max_rounds: Option<usize>,
     awaits: Awaits,
-    /// How many first waits were known.
+    /// The number of first waits that were known.
     waited: usize,
     length: usize,
     begun: usize,
@@ -181,49 +182,50 @@ pub(crate) struct Driver {
     pub(crate) hotspots: Hotspots,
     estimator: Estimator,
     explorer: Box<dyn Explorer>,
-    /// What the explorer says of itself.
+    /// The explorer's answers about itself.
     last_goes_on: bool,
     asks_for_clocks: bool,
     has_all_begin: bool,
     bounds: Bounds,
     plan: Plan,
-    /// How many events are those of the execution before: what the plan keeps, or all of an
-    /// execution that is made again.
+    /// The number of events that are repeated from the execution before: the common prefix, or all
+    /// events of an execution that is made again.
     replayed: usize,
-    /// How many threads have begun in this execution.
+    /// The number of threads that have begun in this execution.
     begun: usize,
-    /// Up to which of the events that are repeated no other thread begins.
+    /// The position up to which the repeated events follow each other without the beginning of a
+    /// thread in between.
     unbroken: usize,
-    /// The next execution is the last one again, and further.
+    /// Whether the next execution repeats the last one and continues it.
     again: bool,
-    /// A position, and how many of the steps from there on are made by the thread that made the
-    /// last one if it can: behind the plan so many as are made at once, or else those that the
-    /// explorer has said last.
+    /// A position, and the number of steps from there on that the thread of the last step makes if
+    /// it is enabled. Behind the plan the number is [`steps::AT_ONCE`]; otherwise it is the
+    /// explorer's last answer.
     free_from: usize,
     free_for: usize,
-    /// Whether clocks are made while the execution goes on.
+    /// Whether clocks are computed during the execution.
     looks_back: bool,
     position: usize,
-    /// How many spin hints the threads have come to, if these count as events.
+    /// The number of spin hints that the threads have reached, if these count as events.
     hints: usize,
     /// The thread that made the last step.
     current: ThreadId,
-    /// How the execution has ended, until that is asked.
+    /// The end of the execution, until the caller takes it.
     end: Option<End>,
-    /// Whether a thread has looked whether another one has finished, and ends are no events.
+    /// Whether a thread has checked whether another one has finished, in an exploration in which
+    /// the end of a thread is no event.
     ends_are_seen: bool,
     owners: Owners,
-    /// Whether there is somebody who tries what is noted of uses of freed memory.
+    /// Whether the caller will test the noted uses of freed memory.
     pub(crate) looks_for_raw_uses: bool,
-    /// Uses of freed memory that there may be and nobody sees. In a box, because mostly there are
-    /// none.
+    /// Possible uses of freed memory that no event shows. In a box, because mostly there are none.
     pub(crate) raw_uses: Option<Box<RawUses>>,
-    /// All of an execution of which a part is hidden.
+    /// The complete execution, while a part of it is hidden.
     hidden: Option<Box<(Trace, HappensBefore, Machine)>>,
 }
 
 impl Driver {
-    /// Makes an empty driver one for this explorer.
+    /// Prepares an empty driver for this explorer.
     pub(crate) fn prepare(&mut self, explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) {
         self.machine.limits = limits;
         self.regions = Regions::new(bounds.explicit);
@@ -234,7 +236,7 @@ impl Driver {
         self.bounds = bounds;
     }
 
-    /// What will have been covered once nothing is left to explore.
+    /// The traces that are covered once no execution is left to explore.
     pub(crate) fn coverage(&self) -> Coverage {
         match self.explorer.coverage() {
             Coverage::All if self.regions.any() => Coverage::Regions,
@@ -246,26 +248,26 @@ impl Driver {
         }
     }
 
-    /// Whether the test has excluded anything from the exploration.
+    /// Whether the test has excluded a part of the program from the exploration.
     pub(crate) fn excludes(&self) -> bool {
         self.regions.any()
     }
 
-    /// Whether nothing of this exploration counts, because a thread has looked whether another one
-    /// has finished: all has to be explored anew, with ends that are events.
+    /// Whether this exploration is void, because a thread has checked whether another one has
+    /// finished: it must restart, with the ends of threads as events.
     pub(crate) fn ends_are_seen(&self) -> bool {
         self.ends_are_seen
     }
 
-    /// Whether something is left to explore, as far as that is known.
+    /// Whether executions are left to explore, as far as the explorer knows.
     pub(crate) fn more(&self) -> bool {
         self.explorer.more()
     }
 
-    /// About how many executions there will be in all, where the explorer knows what it plans. None
-    /// if that is hardly more than what has been executed although something is left: in a loop
-    /// without an end, each execution plans only the next one, and there is always as much left as
-    /// at the beginning.
+    /// The approximate number of executions in all, where the explorer knows its plans. `None` if
+    /// that is hardly more than the number of executions so far although some are left: in a loop
+    /// without an end, each execution plans only the next one, and the estimate of the rest never
+    /// shrinks.
     pub(crate) fn estimate(&self) -> Option<f64> {
         let begun = self.stats.begun() as f64;
         if !self.explorer.more() {
@@ -278,14 +280,14 @@ impl Driver {
         estimate.filter(|estimate| begun < ALL_BUT * estimate)
     }
 
-    /// Whether this estimate of now can be relied on: nothing is left, or it has not changed for
-    /// long.
+    /// Whether this current estimate is reliable: no execution is left, or the estimate has not
+    /// changed for long.
     pub(crate) fn has_settled(&self, estimate: f64) -> bool {
         !self.explorer.more() || self.estimator.has_settled(estimate)
     }
 
-    /// Writes down what is still to be explored, between two executions; `None` if that is nothing,
-    /// or if the algorithm cannot tell.
+    /// Writes down the unexplored sequences, between two executions; `None` if there are none, or
+    /// if the algorithm cannot tell.
     pub(crate) fn save(&self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
         let unfinished = self.explorer.unfinished(&self.trace)?;
         let progress = Progress {
@@ -303,8 +305,8 @@ impl Driver {
         ))
     }
 
-    /// Takes up an exploration of the same program that was written down, before the first
-    /// execution. False if the bytes make no sense, or if the algorithm cannot do that.
+    /// Continues a saved exploration of the same program, before the first execution. False if the
+    /// bytes are invalid, or if the algorithm cannot continue from them.
     pub(crate) fn restore(&mut self, bytes: &[u8], statics: &dyn Statics) -> bool {
         let decoded = checkpoint::decode(bytes, &mut self.machine, statics);
         let Some((progress, unfinished)) = decoded else {
@@ -318,12 +320,12 @@ impl Driver {
             && self.explorer.resume(&unfinished)
     }
 
-    /// How many bytes hold what is still to be explored.
+    /// The number of bytes that hold the unexplored sequences.
     pub(crate) fn memory(&self) -> usize {
         self.explorer.memory()
     }
 
-    /// Starts the next execution; false if nothing is left to explore. `site` is where the main
+    /// Starts the next execution; false if none is left to explore. `site` is where the main
     /// thread's code begins.
     pub(crate) fn begin(&mut self, site: Site) -> bool {
         self.replayed = match std::mem::take(&mut self.again) {
@@ -343,7 +345,7 @@ impl Driver {
             uses.forget(self.replayed);
         }
         self.find_break();
-        // What is made again may be longer.
+        // An execution that is made again may be longer than its plan.
         self.free_from = self
             .replayed
             .max(self.plan.common_prefix + self.plan.steps.len());
@@ -357,24 +359,25 @@ impl Driver {
         true
     }
 
-    /// What was taken for the failure of the last execution is none: it is made again, and goes on
-    /// from there.
+    /// The presumed failure of the last execution is no failure: the driver repeats the execution,
+    /// and continues it behind that point.
     pub(crate) fn rerun(&mut self) {
         self.again = true;
     }
 
-    /// How many events of the current execution were planned; behind them threads go on as they
-    /// like.
+    /// The number of events of the current execution that were planned; behind them the explorer
+    /// chooses the steps.
     pub(crate) fn planned(&self) -> usize {
         self.plan.common_prefix + self.plan.steps.len()
     }
 
-    /// How many events of the current execution were planned because an earlier one had made them.
+    /// The number of events of the current execution that were planned because an earlier execution
+    /// had made them.
     pub(crate) fn repeated(&self) -> usize {
         self.plan.common_prefix + self.plan.repeated
     }
 
-    /// Asks the explorer for the next execution; false if nothing is left to explore.
+    /// Asks the explorer for the next execution; false if none is left to explore.
     fn plan_next(&mut self) -> bool {
         self.plan.clear();
         if !self.explorer.begin(&mut self.plan) {
@@ -405,7 +408,7 @@ impl Driver {
         self.ask_again();
     }
 
-    /// What leads to the end of the last execution.
+    /// The schedule that leads to the end of the last execution.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule::of(&self.trace, self.trace.len(), &self.machine.names)
     }
@@ -416,8 +419,9 @@ impl Driver {
         &events[..self.position.min(events.len())]
     }
 
-    /// Drops the events of the execution before that this one has not come to, and hides what came
-    /// after its first `most` events. Who explores on has to look at all of them.
+    /// Drops the events of the execution before that this one has not reached, and hides the events
+    /// behind the first `most` ones. [`Driver::finish`] restores them, because the explorer needs
+    /// all of them.
     pub(crate) fn hide_suffix(&mut self, most: usize) {
         self.trace.cut(self.position, self.begun);
         self.clocks.truncate(self.position);
@@ -430,8 +434,8 @@ impl Driver {
         }
     }
 
-    /// Whether the last execution ended within what it shares with the one before, which went on
-    /// from there: then the program depends on more than its schedule.
+    /// Whether the last execution ended within the common prefix, although the execution before
+    /// continued there: then the program depends on more than its schedule.
     pub(crate) fn failed_in_the_prefix(&self) -> bool {
         self.position < self.replayed
     }
@@ -450,7 +454,7 @@ impl Driver {
             .collect()
     }
 
-    /// Lets the explorer learn from an execution that has ended.
+    /// Passes an execution that has ended to the explorer.
     pub(crate) fn finish(&mut self, end: &End) {
         if let End::Pruned(Pruned::EndsAreSeen) = end {
             self.ends_are_seen = true;
@@ -490,8 +494,9 @@ impl Driver {
         }
     }
 
-    /// From here on nobody explores the execution, which goes on as it likes for at most `further`
-    /// events. What was to be learnt from it was learnt, or is learnt after [`Driver::reattach`].
+    /// Detaches the explorer from the execution, which continues without exploration for at most
+    /// `further` events. The explorer has learnt from the execution already, or does so after
+    /// [`Driver::reattach`].
     pub(crate) fn detach(&mut self, further: usize) -> Left {
         let explorer = Box::new(Replay::along(Leisure::default()));
         let left = Left {
@@ -509,7 +514,8 @@ impl Driver {
         left
     }
 
-    /// The execution, which was left, has ended, and is again what it was then.
+    /// Reattaches the explorer: the detached execution has ended, and the driver returns to its
+    /// state at the moment of the detachment.
     pub(crate) fn reattach(&mut self, left: Left) {
         let Left {
             explorer,
@@ -527,7 +533,7 @@ impl Driver {
         self.has_all_begin = explorer.has_all_begin();
         (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.cut(length, begun);
-        // A free may have been compared with what comes before it.
+        // The check of a free may have computed clocks behind this point.
         self.clocks.truncate(length);
         if let Some(uses) = &mut self.raw_uses {
             uses.forget_after(length);
@@ -535,11 +541,11 @@ impl Driver {
         (self.position, self.begun) = (length, begun);
     }
 
-    /// How an execution has ended, in all: if it did not fail but the schedule that was followed
-    /// goes on, the two do not fit. A failure is told whatever the schedule asks for after it.
+    /// The final end of an execution: if it did not fail but the followed schedule has more steps,
+    /// the two do not fit. A failure is reported even if the schedule has more steps behind it.
     pub(crate) fn unless_more_was_asked_for(&self, end: End) -> End {
         match end {
-            // What was asked for is asked for anew.
+            // The restarted exploration follows the schedule again.
             End::Pruned(Pruned::EndsAreSeen) => end,
             End::Complete | End::Pruned(_) => match self.explorer.misfit_at_the_end() {
                 Some(misfit) => End::Stale { misfit },
@@ -558,15 +564,15 @@ impl Driver {
         last.or_else(|| self.trace.spawn_of(thread))
     }
 
-    /// Whether this access of another thread was made before the last event of `thread`, in
-    /// whatever order the events of this trace come.
+    /// Whether this access of another thread happens before the last event of `thread`, in every
+    /// linearisation of this trace.
     pub(crate) fn comes_before(&mut self, access: &Access, thread: ThreadId) -> bool {
         self.compute_clocks();
         let last = self.last_of(thread);
         last.is_some_and(|at| (self.clocks).knows(at, access.thread, access.after))
     }
 
-    /// The value is gone whose references are counted by `count`; `thread` had it.
+    /// Notes that `thread` has dropped the value with this reference `count`.
     pub(crate) fn note_gone(&mut self, count: ObjectId, thread: ThreadId) -> ValueGone {
         let after = self.machine.events_of(thread);
         let gone = ValueGone {
@@ -578,20 +584,19 @@ impl Driver {
         gone
     }
 
-    /// The values that are gone in this execution, while there were weak references to them.
+    /// The dropped values of this execution that had weak references at that moment.
     pub(crate) fn gone(&self) -> &[ValueGone] {
         self.owners.gone()
     }
 
-    /// Whether the execution before had the same events so far. What is asked whenever a block is
-    /// freed was asked there.
+    /// Whether the execution before had the same events so far. Then the checks that follow each
+    /// free have run in that execution.
     pub(crate) fn was_asked(&self) -> bool {
         self.position <= self.plan.common_prefix
     }
 
-    /// What has been done to the block with these objects in it that `thread` has just freed: the
-    /// last reference that this `count` counts is gone. `None` if no other thread has done anything
-    /// to it.
+    /// The uses of the block that contains these objects. `thread` has just freed it, because the
+    /// last reference that `count` counts is gone. `None` if no other thread has used the block.
     pub(crate) fn releases(
         &mut self,
         count: ObjectId,
@@ -612,27 +617,26 @@ impl Driver {
         Some(Releases::among(&uses, &self.trace, count, ends))
     }
 
-    /// Uses of that block that can come after its free, in order.
+    /// Uses of that block that can run after its free, in order.
     pub(crate) fn late_uses(&self, releases: &Releases) -> Vec<Event> {
         let late = releases.late_uses(&self.clocks);
         late.iter().map(|&at| *self.trace.at(at)).collect()
     }
 
-    /// Whether this access to it can.
+    /// Whether this access to the block can run after its free.
     pub(crate) fn can_come_later(&mut self, access: &Access, releases: &Releases) -> bool {
         self.compute_clocks();
         releases.let_through(&self.clocks, access.thread, access.after)
     }
 
-    /// How many bytes it would take to give a clock to every event, if the system does not have
-    /// them.
+    /// The number of bytes that clocks for all events would take, if the system does not have them.
     #[inline]
     pub(crate) fn lacks_clocks(&mut self) -> Option<usize> {
         self.clocks.lack(&self.trace)
     }
 
-    /// How many bytes are missing to learn from the execution that has ended, as far as that can be
-    /// known before.
+    /// The number of bytes that are missing to learn from the execution that has ended, as far as
+    /// that is known in advance.
     #[inline]
     pub(crate) fn lacks_memory(&mut self) -> Option<usize> {
         match self.asks_for_clocks {
@@ -641,13 +645,13 @@ impl Driver {
         }
     }
 
-    /// Gives a clock to every event.
+    /// Computes the clock of every event.
     pub(crate) fn compute_clocks(&mut self) {
         self.trace.place();
         self.clocks.extend(&self.trace, &self.machine.sets);
     }
 
-    /// Looks at an execution that has ended, without anything being learnt from it.
+    /// Looks at an execution that has ended, and teaches the explorer nothing.
     pub(crate) fn ended<R>(&mut self, end: &End, look: impl FnOnce(&Execution<'_>) -> R) -> R {
         self.compute_clocks();
         look(&Execution {
@@ -661,10 +665,10 @@ impl Driver {
         })
     }
 
-    /// The operations that threads have announced and not performed when an execution ended.
+    /// The operations that threads had announced and not performed when an execution ended.
     fn pending(&self, end: &End) -> Vec<Blocked> {
         match end {
-            // Also a complete one may have threads that are blocked (`Limits::detached_may_block`).
+            // A complete execution, too, may have blocked threads (`Limits::detached_may_block`).
             End::Complete
             | End::Deadlock(_)
             | End::Livelock { .. }

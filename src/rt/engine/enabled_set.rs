@@ -1,42 +1,42 @@
-//! Who can go on, from one step to the next?
+//! Which threads are enabled, from one step to the next?
 //!
-//! It takes a look at each thread to find that out, and most steps change nothing in it. So what
-//! was found is kept until a step is made that may let another thread go on or keep it from that.
+//! The answer takes a check of each thread, and most steps do not change it. So this set stays
+//! valid until a step is made that may enable or disable another thread.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 
 use crate::rt::engine::Point;
 
-/// The threads that can go on.
+/// The enabled threads.
 #[derive(Default, Debug)]
 pub(super) struct Able {
     /// In the order of their spawns.
     threads: Vec<ThreadId>,
-    /// Whether they still are after a step that leaves the others as they are.
+    /// Whether the set is still valid after a step that leaves the other threads as they are.
     lasting: bool,
 }
 
 impl Able {
-    /// Nothing is known any more.
+    /// Makes the set invalid.
     pub(super) fn forget(&mut self) {
         self.lasting = false;
     }
 
-    /// The threads that can go on, in the order of their spawns.
+    /// The enabled threads, in the order of their spawns.
     pub(super) fn threads(&self) -> &[ThreadId] {
         &self.threads
     }
 
-    /// Finds out who can go on at this point, where each step but the last one since the point
-    /// before has left the others as they were.
+    /// Computes the enabled threads at this point. Each step but the last one since the previous
+    /// point has left the other threads as they were.
     #[inline]
     pub(super) fn update(&mut self, at: &Point<'_>) {
         let lasts = self.lasting && self.follow(at);
         if !lasts {
             self.look(at);
         }
-        // To look at each must come to the same.
+        // A check of each thread must have the same result.
         #[cfg(test)]
         {
             let mut fresh = Able::default();
@@ -45,7 +45,8 @@ impl Able {
         }
     }
 
-    /// Follows the last step. False if another thread than those that it names may be concerned.
+    /// Updates the set after the last step. False if the step may have enabled or disabled threads
+    /// that it does not name.
     #[inline]
     fn follow(&mut self, at: &Point<'_>) -> bool {
         let Some(event) = at.trace.events().last() else {
@@ -67,7 +68,7 @@ impl Able {
         true
     }
 
-    /// Looks at each thread.
+    /// Checks each thread.
     #[inline(always)]
     fn look(&mut self, at: &Point<'_>) {
         self.threads.clear();
@@ -76,7 +77,7 @@ impl Able {
             let Some(next) = at.machine.pending(thread) else {
                 continue;
             };
-            // What ends a wait for a change may be any step.
+            // Any step may end a wait for a change.
             waits |= matches!(next.operation.kind, OpKind::Wait { .. });
             if at.machine.can_perform(thread, &next.operation) {
                 self.threads.push(thread);
@@ -85,7 +86,7 @@ impl Able {
         self.lasting = !waits;
     }
 
-    /// The threads that can go on, if these are the same after a step that leaves the others as
+    /// The enabled threads, if the set is still valid after a step that leaves the other threads as
     /// they are.
     #[inline]
     pub(super) fn lasting(&self) -> Option<&[ThreadId]> {
@@ -93,8 +94,8 @@ impl Able {
     }
 }
 
-/// Whether a step of this kind leaves it as it is which of the others can go on, where none waits
-/// for a change: no thread has to wait because of what the step does, or goes on because of it.
+/// Whether a step of this kind neither enables nor disables another thread, where no thread waits
+/// for a change.
 #[inline]
 pub(super) fn leaves_the_others(kind: &OpKind) -> bool {
     kind.is_atomic() || kind.counts() || matches!(kind, OpKind::Start | OpKind::Join { .. })

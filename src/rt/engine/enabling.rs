@@ -1,7 +1,7 @@
-//! Had the second event of a race to wait for the first?
+//! Did the second event of a race have to wait for the first?
 //!
-//! Then the two cannot be reversed. What cannot be told here is found out when the operation is put
-//! through the model; what can be is so frequent that it is told apart before.
+//! Then the race is not reversible. This file finds the frequent cases quickly. The model finds the
+//! others, when it executes the operation without the first event.
 
 use crate::rt::event::Event;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
@@ -11,10 +11,11 @@ use crate::rt::relation::independence::Class;
 
 use crate::rt::engine::Execution;
 
-/// Whether the second event had to wait for the first, as far as that can be told at once: by what
-/// they are, or because nothing was done to its object between the two, and before the first it
-/// could not happen. What else might let it in conflicts with it, and so happens after it if it
-/// comes behind it.
+/// Whether the second event had to wait for the first, as far as a quick check can tell. It can if
+/// the kinds of the two events show it, or if no event changed the object between the two and the
+/// second operation was disabled before the first event. Every other event that might enable the
+/// second event is dependent on it. Such an event behind the second event happens after it, and so
+/// cannot be moved before it.
 #[inline(never)]
 pub(super) fn is_enabling_pair(execution: &Execution<'_>, race: &Race) -> bool {
     let (first, second) = (
@@ -35,11 +36,11 @@ pub(super) fn is_enabling_pair(execution: &Execution<'_>, race: &Race) -> bool {
     }
 }
 
-/// Whether the first event is what the second one had to wait for, by what they are.
+/// Whether the kinds of the two events show that the second one had to wait for the first.
 ///
-/// A receive waits for its very message, and a send for the receive that makes room for it.
-/// Messages are sent and received in one order each, so what else is sent or received comes after
-/// the first event, as does the end of the handle that it used.
+/// A receive waits for its own message, and a send for the receive that makes room for it. Messages
+/// are sent and received in one order each, so every other send or receive comes after the first
+/// event, as does the end of the handle that it used.
 #[inline]
 fn is_enabling(execution: &Execution<'_>, first: &Event, second: &Event) -> bool {
     let class = first.label.class();

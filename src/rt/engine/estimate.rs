@@ -1,41 +1,42 @@
 //! How many executions will there be?
 //!
-//! An exploration walks a tree: an execution is a leaf, and where executions branch off is a node
-//! with a number of branches. Of each node on the way to the current leaf it is known how many
-//! branches are done and how many leaves they had, and how many are planned. Two estimators of
-//! Kilby, Slaney, Thiébaux, Walsh, *Estimating Search Tree Size* (AAAI 2006), which both go back to
-//! Knuth, *Estimating the Efficiency of Backtrack Programs* (1975):
+//! An exploration walks a tree: an execution is a leaf, and a point where executions branch off is
+//! a node with a number of branches. For each node above the current leaf the estimator knows the
+//! number of branches that are done, their number of leaves, and the number of planned branches.
+//! Two estimators of Kilby, Slaney, Thiébaux, Walsh, *Estimating Search Tree Size* (AAAI 2006),
+//! which both go back to Knuth, *Estimating the Efficiency of Backtrack Programs* (1975):
 //!
-//! * [`Estimator::recursive`] (section 4): a planned branch is as large as those of the same node
-//!   that were seen, on average.
+//! * [`Estimator::recursive`] (section 4): a planned branch is as large as the average of the
+//!   finished branches of the same node.
 //! * `Estimator::weighted` (section 3): every branch of a node stands for the same share of it; the
 //!   leaves so far, divided by the share they stand for.
 //!
-//! Both take the planned branches for all there will be. Races found later add to them, so early
-//! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs. Where there
-//! are millions of traces an estimate is some five times what has been executed, whenever it is
-//! made, so it is relied on only once it has stayed where it was while the executions became eight
-//! times as many.
+//! Both assume that no branches besides the planned ones will come. Races found later add branches,
+//! so early estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs.
+//! With millions of traces an estimate is some five times the number of executions so far, at any
+//! time. So an estimate counts as reliable only once it has stayed the same while the number of
+//! executions grew to eight times as many.
 
 use crate::rt::pooled::Empty;
 
-/// No estimate is larger. It has to stay a number that can be multiplied: a loop that may come
-/// round for ever has as many executions as there is time for.
+/// The largest estimate. It has to stay a number that can be multiplied: a loop that may continue
+/// for ever has as many executions as there is time for.
 pub(crate) const MOST: f64 = 1e200;
 
-/// Of fewer executions no estimate is kept: one that was seen to stay was made after eight times as
-/// many.
+/// The first number of executions at which an estimate is kept. An estimate that has stayed the
+/// same therefore comes after at least eight times as many.
 const KEPT_FROM: u64 = 1 << 8;
 
 /// An estimate has settled if it and those that were kept last differ by no more than this factor.
-/// The executions have become at least eight times as many meanwhile. Four times are too few: seven
-/// threads that lose updates (25,401,600 traces) stay at 115,000 from 4,096 to 16,384 executions.
+/// The number of executions has grown to at least eight times as many meanwhile. Four times are too
+/// few: seven threads that lose updates (25,401,600 traces) stay at 115,000 from 4,096 to 16,384
+/// executions.
 const SETTLED: f64 = 1.5;
 
-/// What has been done of the tree.
+/// The finished part of the tree.
 #[derive(Default, Debug)]
 pub(crate) struct Estimator {
-    /// The nodes above the current leaf that have a branch done, from the root on.
+    /// The nodes above the current leaf that have a finished branch, from the root on.
     nodes: Vec<Node>,
     leaves: u64,
     /// The estimates at the last four powers of two, the latest first; 0 where there was none.
@@ -45,9 +46,10 @@ pub(crate) struct Estimator {
 #[derive(Debug)]
 struct Node {
     depth: usize,
-    /// Branches done.
+    /// The number of finished branches.
     done: u64,
-    /// How many leaves there were when the node was come to, and when its current branch was.
+    /// The number of leaves when the exploration reached the node, and when it reached the node's
+    /// current branch.
     before: u64,
     before_branch: u64,
 }
@@ -97,14 +99,13 @@ impl Estimator {
         self.leaves >= KEPT_FROM && self.leaves.is_power_of_two()
     }
 
-    /// Keeps this estimate, to tell of later ones whether they can be relied on.
+    /// Keeps this estimate, so that later ones can be compared with it.
     pub(crate) fn keep(&mut self, estimate: Option<f64>) {
         self.kept.rotate_right(1);
         self.kept[0] = estimate.unwrap_or_default();
     }
 
-    /// Whether this estimate, which is made now, is what it was when there were an eighth of the
-    /// executions.
+    /// Whether this current estimate is the same as when there were an eighth of the executions.
     pub(crate) fn has_settled(&self, estimate: f64) -> bool {
         let kept = self.kept.iter().copied();
         let (least, most) = kept.fold((estimate, estimate), |(least, most), it| {
@@ -113,7 +114,7 @@ impl Estimator {
         most <= SETTLED * least
     }
 
-    /// What has been counted, as numbers.
+    /// The state of the estimator, as numbers.
     pub(super) fn save(&self) -> Vec<u64> {
         let mut numbers = vec![self.leaves];
         numbers.extend(self.kept.map(f64::to_bits));
@@ -124,7 +125,7 @@ impl Estimator {
         numbers
     }
 
-    /// Takes up what [`Estimator::save`] has given; false if these are no such numbers.
+    /// Restores the numbers of [`Estimator::save`]; false if `numbers` are invalid.
     pub(super) fn restore(&mut self, numbers: &[u64]) -> bool {
         let Some((&[leaves, ref kept @ ..], nodes)) = numbers.split_first_chunk::<5>() else {
             return false;
@@ -146,9 +147,9 @@ impl Estimator {
         rest.is_empty() && numbers && self.nodes.iter().all(ordered)
     }
 
-    /// Every node above the current leaf that has or will have another branch, from the leaf up:
-    /// branches done, leaves in them, branches planned. `planned` holds depths and numbers, from
-    /// the root on.
+    /// Visits every node above the current leaf that has or will have another branch, from the leaf
+    /// up: branches done, leaves in them, branches planned. `planned` holds depths and numbers,
+    /// from the root on.
     fn each(&self, planned: &[(usize, u64)], mut visit: impl FnMut(u64, u64, u64)) {
         let (mut nodes, mut planned) = (self.nodes.iter().rev(), planned.iter().rev());
         let (mut node, mut plan) = (nodes.next(), planned.next());
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     /// Walks a complete tree with these numbers of branches, from the root down, and calls `visit`
-    /// at each leaf with what is planned.
+    /// at each leaf with the planned branches.
     fn walk(widths: &[u64], mut visit: impl FnMut(&Estimator, &[(usize, u64)])) {
         let mut estimator = Estimator::default();
         let mut left: Vec<u64> = widths.iter().map(|width| width - 1).collect();
@@ -228,8 +229,8 @@ mod tests {
         assert_eq!(estimator.recursive(&planned), MOST);
     }
 
-    /// Whether the estimate has settled after each number of executions, from `KEPT_FROM` on, if it
-    /// is this one.
+    /// For each number of executions whether the estimate has settled. Estimates are kept from
+    /// `KEPT_FROM` executions on.
     fn settled(leaves: u64, estimate: impl Fn(f64) -> f64) -> Vec<(u64, bool)> {
         let mut estimator = Estimator::default();
         let each = (1..=leaves).map(|executions| {
@@ -247,8 +248,8 @@ mod tests {
     fn an_estimate_settles_once_it_has_stayed_while_the_executions_became_eight_times_as_many() {
         let first = |told: &[(u64, bool)]| told.iter().find(|it| it.1).map(|it| it.0);
         assert_eq!(first(&settled(5000, |_| 1e6)), Some(8 * KEPT_FROM));
-        // What was seen of 63,063,000 traces: the estimate is some five times what was executed, at
-        // any time.
+        // Observed with 63,063,000 traces: the estimate is some five times the number of
+        // executions, at any time.
         assert_eq!(
             first(&settled(1 << 20, |executions| 5.0 * executions)),
             None
@@ -259,8 +260,7 @@ mod tests {
         );
         let late = settled(1 << 14, |executions| (5.0 * executions).min(1e4));
         assert_eq!(first(&late), Some(1 << 14));
-        // Seven threads that lose updates, of which there are 25,401,600 traces, from 2048
-        // executions on.
+        // Seven threads that lose updates, with 25,401,600 traces, from 2048 executions on.
         let plateau = [
             3.9e4, 9.8e4, 1.15e5, 1.14e5, 2.3e5, 7.8e5, 1.7e6, 2.3e6, 1.3e6, 3.6e6,
         ];
@@ -295,7 +295,7 @@ mod tests {
         let mut damaged = estimator.save();
         damaged[1] = f64::NAN.to_bits();
         assert!(!taken_up.restore(&damaged));
-        // Where there was none, there is nothing to rely on.
+        // Without a kept estimate there is none to rely on.
         estimator.keep(None);
         assert!(!estimator.has_settled(1e5));
     }

@@ -1,7 +1,7 @@
-//! What do all threads do while one of them stands still?
+//! How far do all threads get while one of them stands still?
 //!
-//! Along a schedule, and then without another step of that thread until nobody else can go on
-//! either.
+//! This explorer follows a schedule, and then makes no step of that thread until no other thread is
+//! enabled.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,21 +13,21 @@ use crate::rt::event::verdict::Pruned;
 use crate::rt::engine::replay::{Replay, ReplayPolicy, Steps};
 use crate::rt::engine::{Choice, Point};
 
-/// How many steps the others make at most. Threads may keep each other going for ever.
+/// The most steps that the other threads make. They may enable each other for ever.
 const STEPS_MAX: usize = 1000;
 
-/// The way of all threads but one.
+/// The replay policy for all threads but one.
 pub(crate) struct Without {
     steps: Steps,
-    /// Who stands still, as its path of births.
+    /// The thread that stands still, as its path of births.
     path: String,
     left: usize,
     is_over: Rc<Cell<bool>>,
 }
 
 impl Without {
-    /// The explorer for the threads that go on behind this schedule, which are all but that with
-    /// this path of births; and where it says whether they have come as far as they could.
+    /// The explorer that follows this schedule, and then runs all threads except the one with this
+    /// path of births; and a cell that it sets when these threads have come as far as they could.
     pub(crate) fn explorer(schedule: Schedule, path: String) -> (Replay<Without>, Rc<Cell<bool>>) {
         let is_over = Rc::new(Cell::new(false));
         let without = Without {

@@ -1,9 +1,8 @@
-//! How is an execution made in full in which threads went no further because they had looked in
-//! vain?
+//! How is an execution expanded in which threads stopped because they had looked in vain?
 //!
-//! Along the same schedule. What those threads would have done comes after everything else, so
-//! mostly it is not needed. But who waits is let go only where nothing else can run, and there they
-//! have to go on until they wait, too.
+//! The expanded execution follows the same schedule. The stopped threads' further steps come after
+//! all others, so mostly they are not needed. But a waiting thread is released only where no other
+//! thread is enabled, so the stopped threads have to continue there until they wait, too.
 
 use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::Schedule;
@@ -12,7 +11,7 @@ use crate::rt::engine::price::waits;
 use crate::rt::engine::replay::{Replay, ReplayPolicy, Steps};
 use crate::rt::engine::{Choice, Point};
 
-/// The way of an execution in full.
+/// The replay policy of an expanded execution.
 pub(crate) struct InFull(Steps);
 
 impl InFull {
@@ -30,8 +29,8 @@ impl InFull {
         self.0.is_over(at)
     }
 
-    /// Whether the next step is one of a thread that waits until something changes or nothing else
-    /// can run.
+    /// Whether the next step of the schedule belongs to a thread that waits until an object changes
+    /// or no other thread is enabled.
     fn is_to_wait(&mut self, at: &Point<'_>) -> bool {
         let next = self.0.next_path(at);
         let next = next.and_then(|path| at.machine.names.find(path));
@@ -41,7 +40,7 @@ impl InFull {
 
 impl ReplayPolicy for InFull {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        // Mostly nobody waits.
+        // Mostly no thread waits.
         let mut live = at.machine.live().iter();
         let is_to_wait = live.any(|&thread| waits(at, thread)) && self.is_to_wait(at);
         match at.enabled().next().filter(|_| is_to_wait) {

@@ -1,8 +1,8 @@
 //! What would the same executions cost without exploration?
 //!
-//! A [`Recorder`] explores and notes what was planned for each execution. A [`Floor`] has the same
-//! planned and keeps as much of one execution for the next, so the same executions run; but it
-//! finds no plans, and nobody asks for clocks and races.
+//! A [`Recorder`] explores and records the plan of each execution. A [`Floor`] follows the recorded
+//! plans and keeps the same common prefixes, so the same executions run; but it computes no plans,
+//! and needs no clocks and races.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 /// One execution.
 #[derive(Debug, Default)]
 struct RecordedSteps {
-    /// How many events of the one before it has kept.
+    /// The length of the common prefix with the execution before.
     kept: usize,
-    /// The steps behind these that were planned before it began.
+    /// The planned steps behind this prefix.
     planned: Vec<Step>,
 }
 
@@ -25,14 +25,14 @@ struct RecordedSteps {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded(Rc<RefCell<Vec<RecordedSteps>>>);
 
-/// Explores as the explorer that it has.
+/// Explores like the explorer in it.
 pub(crate) struct Recorder<E> {
     explorer: E,
     recorded: Recorded,
 }
 
 impl<E: Explorer> Recorder<E> {
-    /// Records what `explorer` runs.
+    /// Records the executions of `explorer`.
     pub(crate) fn new(explorer: E, recorded: &Recorded) -> Recorder<E> {
         let recorded = recorded.clone();
         Recorder { explorer, recorded }
@@ -64,7 +64,7 @@ impl<E: Explorer> Explorer for Recorder<E> {
     }
 }
 
-/// Runs recorded executions of an explorer that lets the last thread go on.
+/// Repeats the recorded executions of an explorer that lets the last thread continue.
 pub(crate) struct Floor {
     recorded: Recorded,
     begun: usize,

@@ -1,9 +1,8 @@
-//! Which places of the program cost most executions?
+//! Which sites of the program cost most executions?
 //!
-//! Every execution but the first exists because an event of another one is to come later: something
-//! else is executed where that event was. The place of the event is where the execution is
-//! booked. The places with most executions are those whose races one would have to remove, or move
-//! out of the model, to shrink the test.
+//! Every execution but the first exists because another step replaces an event of an earlier
+//! execution. The execution is booked at the site of this event. The sites with most executions
+//! have the races that a user would have to remove, or move out of the model, to shrink the test.
 
 use std::cmp::Reverse;
 use std::mem::swap;
@@ -14,12 +13,12 @@ use rustc_hash::FxHashMap;
 use crate::rt::event::Site;
 use crate::rt::pooled::Empty;
 
-/// The number of executions that each place has cost.
+/// The number of executions that each site has cost.
 #[derive(Default, Debug)]
 pub(crate) struct Hotspots {
     counts: FxHashMap<Site, u64>,
-    /// How many were booked last, one after the other, at a place, which `counts` does not have
-    /// yet.
+    /// The site that was booked last, and the number of its latest bookings in a row, which
+    /// `counts` does not include yet.
     last: Option<(Site, u64)>,
 }
 
@@ -32,7 +31,7 @@ impl Empty for Hotspots {
 }
 
 impl Hotspots {
-    /// An execution begins by doing something else than the event at this place.
+    /// Books an execution in which another step replaces the event at this site.
     #[inline]
     pub(super) fn book(&mut self, site: Site) {
         match &mut self.last {
@@ -54,7 +53,7 @@ impl Hotspots {
         self.counts.values().chain(last).sum()
     }
 
-    /// The places with most executions, the most first, and `MOST` at most.
+    /// The sites with most executions, in descending order, at most `MOST` of them.
     pub(crate) fn most<const MOST: usize>(&self) -> impl Iterator<Item = (Site, u64)> {
         let last = self
             .last
@@ -67,7 +66,8 @@ impl Hotspots {
             let place = (site.file(), site.line(), site.column());
             (Reverse(times), place)
         };
-        // Every exploration with races has some, mostly few, so they are not put into a list.
+        // Every exploration with races has some, mostly few, so this function allocates no list for
+        // them.
         let mut most = [None; MOST];
         for mut place in counted.chain(last) {
             for known in &mut most {

@@ -1,12 +1,13 @@
 //! Which order of the same events has the fewest switches?
 //!
 //! Every order of an execution's events that respects happens-before is the same trace, with the
-//! same end. People read the one in which threads run on for longest. Finding it is hard in general
-//! (for any number of threads it is NP-hard: Jalbert and Sen, FSE 2010), but executions that are
-//! shown are short. It is a shortest path: from a set of events that have happened, one step lets
-//! one thread run until its next event has to wait for another thread's. Running on as far as
-//! possible is never worse than stopping before: events that come earlier than they might do not
-//! hold anybody up.
+//! same end. Reports show the order in which threads continue for longest between switches. The
+//! search for it is hard in general (for any number of threads it is NP-hard: Jalbert and Sen, FSE
+//! 2010), but the executions in reports are short. It is a search for a shortest path: its points
+//! are sets of events that have happened, and from such a set one move lets one thread continue
+//! until its next event has to wait for an event of another thread. To continue as far as possible
+//! is never worse than to stop before: an event that comes earlier than necessary delays no other
+//! event.
 
 use std::collections::VecDeque;
 
@@ -16,11 +17,12 @@ use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::relation::happens_before::HappensBefore;
 
-/// How many sets of events are looked at before the order is left as it is.
+/// The number of sets of events that the search visits before it gives up and the order stays as it
+/// is.
 const SETS_MAX: usize = 50_000;
 
-/// For each thread how many of its events happen before, or are among, the first `n` events of
-/// these threads.
+/// For each thread the number of its events that happen before, or are among, the first `n` events
+/// of the threads in `of`.
 pub(crate) fn past(trace: &Trace, clocks: &HappensBefore, of: &[(ThreadId, u32)]) -> Vec<u32> {
     let mut counts = vec![0; trace.threads()];
     for &(thread, n) in of {
@@ -38,8 +40,8 @@ pub(crate) fn past(trace: &Trace, clocks: &HappensBefore, of: &[(ThreadId, u32)]
 }
 
 /// An order with the fewest switches of the first `counts` events of each thread, as positions in
-/// the trace; `None` if it is not found within the limit. What happens before one of these events
-/// must be one of them.
+/// the trace; `None` if the search does not find it within the limit. Every event that happens
+/// before one of these events must be one of them.
 pub(crate) fn fewest_switches(
     trace: &Trace,
     clocks: &HappensBefore,
@@ -50,7 +52,7 @@ pub(crate) fn fewest_switches(
         events[trace.at(position).thread.index()].push(position);
     }
     let total: u32 = counts.iter().sum();
-    // For each set that was reached: from which one, and by which thread.
+    // For each set that was reached: the set before it, and the thread that continued.
     let mut reached: FxHashMap<Vec<u32>, Option<(Vec<u32>, usize)>> = FxHashMap::default();
     let mut queue = VecDeque::new();
     let start = vec![0; counts.len()];
@@ -85,7 +87,7 @@ pub(crate) fn fewest_switches(
     None
 }
 
-/// The events on the way to a set, in order.
+/// The events on the path to a set, in order.
 fn unwind(
     reached: &FxHashMap<Vec<u32>, Option<(Vec<u32>, usize)>>,
     mut done: Vec<u32>,

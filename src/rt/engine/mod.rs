@@ -1,9 +1,10 @@
 //! Which execution comes next?
 //!
-//! An [`Explorer`] decides it, and nothing else: it is told what happened and says what to run. One
-//! algorithm per file, one loop for all of them ([`driver`]). Nothing in here knows that
-//! coroutines, closures or values exist; abstract programs (`testing`) are explored by the same
-//! code as live ones and checked against brute force.
+//! An [`Explorer`] decides it, and nothing else: the driver tells the explorer which events
+//! happened, and the explorer answers with the next step. Each algorithm has one file, and one loop
+//! drives all of them ([`driver`]). This module knows no coroutines, closures or values: the same
+//! code explores abstract programs (`testing`) and live ones, and the tests compare the abstract
+//! ones with brute force.
 //!
 //! | explorer | file |
 //! |---|---|
@@ -11,7 +12,7 @@
 //! | `Classic`, `Source` | `backtrack.rs` |
 //! | `Optimal` | `optimal.rs`; in another order than depth-first `frontier.rs` |
 //! | `Bounded` | `bound.rs`, `price.rs` |
-//! | `Random`, `Pct`, `Pos` | `sample.rs`, `able.rs`, `pct.rs`, `pos.rs` |
+//! | `Random`, `Pct`, `Pos` | `sample.rs`, `enabled_set.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
 
 pub(crate) mod blocking_pairs;
@@ -72,111 +73,115 @@ use crate::rt::engine::price::Price;
 
 /// An algorithm that decides which executions to run.
 ///
-/// Life cycle: `begin` is called before each execution; it says how much of the last one to keep
-/// and which steps come first. Beyond those, `choose` is called for every step. `finish` is called
-/// once per execution, with clocks and races computed where it asks for them. When `begin` answers
-/// false, all is explored.
+/// Life cycle: the driver calls `begin` before each execution; `begin` plans how many events of the
+/// last execution stay and which steps follow them. For every step behind the plan the driver calls
+/// `choose`. It calls `finish` once per execution, with clocks and races computed if the explorer
+/// asks for them. When `begin` returns false, the exploration is complete.
 pub(crate) trait Explorer {
-    /// Plans the next execution; false when nothing is left.
+    /// Plans the next execution; false when no execution is left to explore.
     fn begin(&mut self, plan: &mut Plan) -> bool;
-    /// Picks one enabled step, or gives the execution up.
+    /// Picks one enabled step, or prunes the execution.
     fn choose(&mut self, at: &Point<'_>) -> Choice;
-    /// Whether `choose` only ever says [`Point::go_on`]: the thread that ran last goes on where it
-    /// can, and otherwise the default thread does. Then it is not asked.
+    /// Whether `choose` always returns [`Point::go_on`]: the thread that made the last step makes
+    /// the next one if it is enabled, and otherwise the default thread does. The driver then does
+    /// not call `choose`.
     fn lets_the_last_go_on(&self) -> bool {
         false
     }
-    /// Whether every thread is to begin before anything is chosen behind its spawn, so that
-    /// `choose` sees what each is about to do. Otherwise a thread begins when it is chosen. Then it
-    /// mostly makes its first step, too; but if that cannot happen yet, or is not to be made
-    /// unasked, `choose` is called once more.
+    /// Whether every thread begins directly behind its spawn, before the next choice, so that
+    /// `choose` sees the pending operation of each thread. Otherwise a thread begins when it is
+    /// chosen. In most cases it then makes its first step, too; if that step is blocked, or the
+    /// driver must not make it without asking, the driver calls `choose` once more.
     fn has_all_begin(&self) -> bool {
         false
     }
-    /// Whether `finish` looks at clocks and races. Without that they are not computed.
+    /// Whether `finish` reads clocks and races. If not, the driver does not compute them.
     fn asks_for_clocks(&self) -> bool {
         true
     }
-    /// What was to be executed after an execution that is over and did not fail, if that is a
-    /// misfit between the program and the schedule that is followed.
+    /// The steps that the schedule still asks for behind the end of an execution that did not fail,
+    /// if they are a misfit between the program and the schedule.
     fn misfit_at_the_end(&self) -> Option<String> {
         None
     }
-    /// Learns how the execution ended, and plans further ones.
+    /// Learns how the execution ended, and plans further executions.
     fn finish(&mut self, execution: &Execution<'_>);
-    /// What has been covered once `begin` has answered false.
+    /// The traces that are covered once `begin` has returned false.
     fn coverage(&self) -> Coverage {
         Coverage::All
     }
-    /// What is still to be explored after this execution, for [`Explorer::resume`]; `None` if that
-    /// is nothing, if nothing has been executed yet, or if the algorithm cannot tell.
+    /// The sequences that are still to be explored behind this execution, for [`Explorer::resume`];
+    /// `None` if there are none, if no execution has been made yet, or if the algorithm cannot
+    /// tell.
     fn unfinished(&self, _trace: &Trace) -> Option<Unfinished> {
         None
     }
-    /// Takes up what another exploration of the same program has left unfinished, before the first
-    /// `begin`. False if the algorithm cannot do that.
+    /// Takes over the unfinished sequences of another exploration of the same program, before the
+    /// first `begin`. False if the algorithm cannot do that.
     fn resume(&mut self, _unfinished: &Unfinished) -> bool {
         false
     }
-    /// Whether `begin` will start another execution, as far as that is known before.
+    /// Whether `begin` will start another execution, as far as the explorer knows in advance.
     fn more(&self) -> bool {
         true
     }
-    /// For each depth at which executions will branch off, how many are planned there, from the
-    /// first event on. Nothing if that does not tell how much is left.
+    /// For each depth at which executions will branch off, the number of branches that are planned
+    /// there, in order of depth. Adds no entry if these numbers do not tell how much is left.
     fn planned(&self, _planned: &mut Vec<(usize, u64)>) {}
-    /// About how many executions there will be, where `planned` cannot tell but the explorer can.
+    /// The approximate number of executions in all, where `planned` cannot tell but the explorer
+    /// can.
     fn estimate(&self) -> Option<f64> {
         None
     }
-    /// How many bytes hold what is still to be explored; 0 if that does not grow.
+    /// The number of bytes that hold the unexplored sequences; 0 if they do not grow.
     fn memory(&self) -> usize {
         0
     }
-    /// The exploration is over. What has memory that the next one may need leaves it to that.
+    /// The exploration is over. An explorer with memory that the next exploration can use leaves
+    /// the memory to that exploration.
     fn recycle(self: Box<Self>) {}
 }
 
-/// What an exploration that came to its end has covered.
+/// The traces that a complete exploration has covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
     /// Every trace.
     All,
-    /// Every trace that has a linearisation at this price, at most; `None` if not even those that
-    /// cost nothing have all been explored.
+    /// Every trace that has a linearisation at this price, at most; `None` if not even all traces
+    /// without any cost have been explored.
     Within(Price, Option<usize>),
-    /// Every trace in which no thread comes more often than that to one hint with something changed
-    /// in between.
+    /// Every trace in which no thread reaches one hint more often than this with a change in
+    /// between.
     Rounds(usize),
-    /// Every trace in which a thread that has come so often to one hint with something changed goes
-    /// on only where nothing else can.
+    /// Every trace in which a thread that has reached one hint this often with a change in between
+    /// makes its next step only where no other thread is enabled.
     Fair(usize),
-    /// Every trace, as far as the test did not switch exploration off.
+    /// Every trace, except where the test switched exploration off.
     Regions,
-    /// Executions drawn by chance.
+    /// Executions drawn at random.
     Sampled,
     /// One schedule.
     Replayed,
 }
 
-/// The moment at which a step is to be chosen.
+/// A point of an execution at which the explorer chooses a step.
 pub(crate) struct Point<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) machine: &'a Machine,
     /// The thread that made the last step.
     pub(crate) last: ThreadId,
-    /// Whether no execution may branch off here.
+    /// Whether the point is frozen: no execution may branch off here.
     pub(crate) fixed: bool,
 }
 
 impl Point<'_> {
-    /// [`default_thread`] among those that `allowed` lets through.
+    /// [`default_thread`] among the threads that `allowed` accepts.
     #[inline(always)]
     pub(crate) fn default_thread(&self, allowed: impl Fn(ThreadId) -> bool) -> Option<ThreadId> {
         default_thread(self.machine, self.last, allowed)
     }
 
-    /// Lets the default thread go on with its ordinary outcome.
+    /// The default thread makes its next step, with the ordinary outcome.
     pub(crate) fn go_on(&self) -> Choice {
         let thread = self.default_thread(|_| true);
         thread.map_or(Choice::NothingEnabled, |thread| {
@@ -191,10 +196,10 @@ impl Point<'_> {
     }
 }
 
-/// The thread to run if nothing speaks for another, among those that `allowed` lets through: the
-/// one that ran last, which needs no switch, or else the oldest that can. The main thread comes
-/// after the others. It mostly has to join them, and where all have ended it does so without a
-/// switch between.
+/// The thread that continues by default, among those that `allowed` accepts: the one that made the
+/// last step, which needs no switch, or else the oldest enabled one. The main thread comes after
+/// the others. Its next operation is mostly a join of them, and where all of them have ended it
+/// performs its joins without a switch in between.
 #[inline(always)]
 pub(crate) fn default_thread(
     machine: &Machine,
@@ -205,25 +210,25 @@ pub(crate) fn default_thread(
     if able(last) {
         return Some(last);
     }
-    // That one has been asked.
+    // `last` is not enabled or not allowed, so it is left out here.
     let mut others = machine.live().iter().copied();
     let elder = others.find(|&thread| thread != ThreadId::MAIN && thread != last && able(thread));
     elder.or_else(|| Some(ThreadId::MAIN).filter(|&main| main != last && able(main)))
 }
 
-/// What an explorer wants.
+/// The answer of an explorer at a point.
 pub(crate) enum Choice {
     Run(Step),
-    /// The step, and so many further ones of its thread without a question in between, as long as
-    /// each has one outcome, and each but the last leaves the others as they are
+    /// The step, and this many further steps of its thread without a call of `choose` in between,
+    /// as long as each has one outcome, and each but the last leaves the other threads as they are
     /// ([`enabled_set::leaves_the_others`]).
     RunOn(Step, usize),
     Prune(Pruned),
-    /// The schedule that was to be followed does not fit.
+    /// The schedule to follow does not fit the program.
     Stale {
         misfit: String,
     },
-    /// No thread is enabled. The driver finds out what that means.
+    /// No thread is enabled. The driver finds out whether the execution is complete or stuck.
     NothingEnabled,
 }
 
@@ -232,31 +237,34 @@ pub(crate) struct Execution<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) clocks: &'a HappensBefore,
     pub(crate) machine: &'a Machine,
-    /// The operations that threads have announced and not performed. Without them a lock that was
-    /// never granted would never be raced with, and deadlocks would hide.
+    /// The operations that threads have announced and not performed. Without them there would be no
+    /// reversal of a lock that was never granted, and deadlocks would stay hidden.
     pub(crate) blocked: &'a [Blocked],
-    /// The first event that the execution before did not have.
+    /// The position of the first event that the execution before did not have.
     pub(crate) first_new: usize,
-    /// For each event up to the last such one whether no execution may branch off before it.
+    /// For each event up to the last one behind a frozen point whether the point before it is
+    /// frozen.
     pub(crate) fixed: &'a [bool],
-    /// How many of the new events the plan asked for.
+    /// The number of new events that the plan asked for.
     pub(crate) planned: usize,
 }
 
-/// So many events of an object are gone through before it is asked whether the others matter. Tests
-/// have few.
+/// The number of events of an object that a search passes before it checks whether the other events
+/// matter. Test programs have few events.
 const FOLLOWS: u32 = if cfg!(test) { 2 } else { 16 };
 
 impl Execution<'_> {
-    /// Whether no execution may branch off before the event at `position`.
+    /// Whether the point before the event at `position` is frozen, so that no execution may branch
+    /// off there.
     pub(crate) fn is_frozen(&self, position: usize) -> bool {
         self.fixed.get(position).is_some_and(|&fixed| fixed)
     }
 
-    /// Whether everything behind `position`, which is that of the event of this `number` behind the
-    /// one at `first` on an object, happens after that one. On some objects nothing is total, and
-    /// they may have a long history. Threads that follow each other closely have only events that
-    /// happen after `first` from early on. This is asked now and then.
+    /// Whether everything behind `position` happens after the event at `first`. The event at
+    /// `position` is the one with this `number` behind `first` on an object. On some objects no
+    /// event is total, and such an object may have a long history. Where threads follow each other
+    /// closely, all their events happen after `first` from an early position on. The check runs
+    /// only for some of the numbers.
     #[inline]
     fn nothing_is_left(&self, first: u32, position: u32, number: u32) -> bool {
         number >= FOLLOWS && number.is_power_of_two() && self.all_follow(first, position)
@@ -270,25 +278,25 @@ impl Execution<'_> {
             .all(|thread| {
                 let positions = self.trace.positions_of(thread);
                 let next = positions.partition_point(|&p| p <= position);
-                // What a thread does later happens after that, too.
+                // The later events of a thread happen after that event, too.
                 (positions.get(next)).is_none_or(|&next| self.clocks.before(first, next))
             })
     }
 }
 
-/// How the free choices of an explorer are made. Any choice is right; tests try them all.
+/// How an explorer breaks ties. Any choice is right; tests try them all.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) enum TieBreak {
     /// [`Point::default_thread`]: few switches.
     #[default]
     Last,
-    /// By chance, from this seed.
+    /// A random choice, from this seed.
     #[cfg(test)]
     Random(u64),
 }
 
 impl TieBreak {
-    /// Lets an enabled thread go on with its ordinary outcome.
+    /// An enabled thread makes its next step, with the ordinary outcome.
     #[inline]
     pub(crate) fn choose(&mut self, at: &Point<'_>) -> Choice {
         match self.pick(at, |_| true) {
@@ -297,7 +305,7 @@ impl TieBreak {
         }
     }
 
-    /// Picks an enabled thread among those that `allowed` lets through.
+    /// Picks an enabled thread among those that `allowed` accepts.
     #[inline]
     pub(crate) fn pick(
         &mut self,

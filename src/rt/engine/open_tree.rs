@@ -1,15 +1,14 @@
-//! What has been begun, and what is still to be explored?
+//! Which branches have been begun, and which are still to be explored?
 //!
-//! One tree holds, for all executions at once, what a depth-first search has on its stack for one.
-//! A node is a step; its children are the steps that have been or will be made after it, in the
-//! order in which they were planned, whatever the order in which they are explored. A *branch* is a
-//! chain of nodes that ends in one without children and has not been started. Where everything
-//! below a node has been explored, its children are forgotten; the node itself stays until its
-//! parent is explored too, because its later siblings sleep with its step and label.
+//! One tree holds, for all executions at once, the data that a depth-first search has on its stack
+//! for one. A node is a step; its children are the steps that have been or will be made after it,
+//! in the order in which they were planned, in whatever order they are explored. A *branch* is a
+//! chain of nodes that ends in one without children and has not been started. When everything below
+//! a node has been explored, the tree drops its children. The node itself stays until its parent is
+//! explored too, because its step and label belong to the sleep sets of its later siblings.
 //!
-//! *Tree order* is the order in which depth-first search comes to the branches: the children of a
-//! node from the first to the last. Those that branch off latest from the first execution come
-//! first.
+//! *Tree order* is the order in which depth-first search reaches the branches: the children of a
+//! node from the first to the last. The branches that leave the first execution latest come first.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::Step;
@@ -27,25 +26,26 @@ pub(crate) type NodeId = SlotId;
 /// The node before the first step.
 pub(crate) const ROOT: NodeId = 0;
 
-/// A step of an execution that has begun or will.
+/// A step of an execution that has begun or will begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) label: Label,
-    /// Whether a branch begins here, or did so before it was started, and the place in the program
-    /// of the event that it begins instead of, if that is known.
+    /// Whether a branch begins here, or began here before it was started, and the site of the event
+    /// that it replaces, if that is known.
     pub(crate) begins: bool,
     pub(crate) instead: Option<Site>,
-    /// Whether nobody is asleep behind the step: it is the end of a branch, or comes after one.
+    /// Whether the sleep set behind the step is empty: the step is the end of a branch, or comes
+    /// after one.
     pub(crate) awake: bool,
     parent: NodeId,
     /// The last child.
     last: NodeId,
-    /// The sibling after it, of the last one the first.
+    /// The sibling after it; for the last one the first sibling.
     next: NodeId,
-    /// How many branches end here or below.
+    /// The number of branches that end here or below.
     planned: u32,
-    /// How many executions have come by.
+    /// The number of executions that have passed this node.
     executed: u32,
 }
 
@@ -78,7 +78,7 @@ impl OpenTree {
         self.node(ROOT).planned
     }
 
-    /// How much memory the nodes have, free ones included.
+    /// The memory of the nodes in bytes, free ones included.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.bytes()
     }
@@ -97,13 +97,13 @@ impl OpenTree {
         })
     }
 
-    /// The step of a node, as it goes to sleep.
+    /// The step of a node, as a sleeper.
     pub(crate) fn sleeper(&self, id: NodeId) -> Sleeper {
         let Node { step, label, .. } = *self.node(id);
         Sleeper { step, label }
     }
 
-    /// Appends a child, which stands for a step that has been made.
+    /// Appends a child for a step that has been made.
     pub(crate) fn push(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
         let id = self.allocate(parent, step, label);
         let last = std::mem::replace(&mut self.nodes[parent].last, id);
@@ -115,8 +115,8 @@ impl OpenTree {
         id
     }
 
-    /// Appends a branch of these steps, of which there must be one at least; it begins instead of
-    /// the event at this place. Gives the node that it ends in.
+    /// Appends a branch of these steps, of which there must be one at least; it replaces the event
+    /// at the site `instead`. Returns the node at its end.
     pub(crate) fn plan(
         &mut self,
         parent: NodeId,
@@ -137,7 +137,7 @@ impl OpenTree {
         end
     }
 
-    /// The branch that ends here is started. The nodes from [`ROOT`] to this one go to `path`.
+    /// Starts the branch that ends here. Fills `path` with the nodes from [`ROOT`] to its end.
     pub(crate) fn start(&mut self, end: NodeId, path: &mut Vec<NodeId>) {
         self.each_above(end, |node| node.planned -= 1);
         path.clear();
@@ -149,7 +149,7 @@ impl OpenTree {
         path.reverse();
     }
 
-    /// Calls `change` for a node and all above it.
+    /// Calls `change` for a node and all nodes above it.
     fn each_above(&mut self, end: NodeId, change: impl Fn(&mut Node)) {
         let mut at = end;
         while at != NOWHERE {
@@ -159,8 +159,8 @@ impl OpenTree {
         }
     }
 
-    /// The end of the branch that this number of others come before, in tree order. There must be
-    /// one.
+    /// The end of the branch that has this number of branches before it in tree order. There must
+    /// be one.
     pub(crate) fn nth(&self, mut before: u32) -> NodeId {
         let mut at = ROOT;
         loop {
@@ -178,20 +178,21 @@ impl OpenTree {
         }
     }
 
-    /// An execution has come by these nodes.
+    /// Counts an execution that has passed these nodes.
     pub(crate) fn count(&mut self, path: &[NodeId]) {
         for &id in path {
             self.nodes[id].executed += 1;
         }
     }
 
-    /// About how many executions there will be: a branch is as large as those of its siblings that
-    /// were started are on average, as in the recursive estimate of depth-first search
+    /// The approximate number of executions in all: a branch is taken to be as large as the average
+    /// of its started siblings, as in the recursive estimate of depth-first search
     /// ([`estimate`](crate::rt::engine::estimate)).
     pub(crate) fn estimate(&self) -> f64 {
-        // The nodes to be looked at; those with branches below them a second time, to be summed up.
+        // The nodes to visit. A node with branches below it comes a second time, for its sum.
         let mut open = vec![(ROOT, false)];
-        // Of each node to be summed up: the sum over its children so far, and how many these are.
+        // For each node with an open sum: the sum over its children so far, and the number of these
+        // children.
         let mut sums: Vec<(f64, f64)> = vec![(0.0, 0.0)];
         while let Some((id, below)) = open.pop() {
             let node = self.node(id);
@@ -217,8 +218,8 @@ impl OpenTree {
         sums.first().map_or(0.0, |(sum, _)| *sum)
     }
 
-    /// Forgets what is explored and cannot be planned in any more, after an execution along this
-    /// path. What stays in `path` is what the tree still has of it.
+    /// Drops the nodes that are explored and cannot get new branches any more, after an execution
+    /// along this path. Truncates `path` to the nodes that are still in the tree.
     pub(crate) fn close(&mut self, path: &mut Vec<NodeId>) {
         let explored = |&id: &NodeId| self.node(id).planned == 0;
         let from = path.len() - path.iter().rev().take_while(|&id| explored(id)).count();
@@ -240,7 +241,7 @@ impl OpenTree {
         }
     }
 
-    /// The nodes in tree order, each before its children; the root is none of them.
+    /// The nodes in tree order, each before its children, without the root.
     pub(crate) fn save(&self) -> Vec<SavedOpen> {
         let mut saved = Vec::new();
         let mut open = vec![(ROOT, 0)];
@@ -263,16 +264,16 @@ impl OpenTree {
         saved
     }
 
-    /// Makes the tree that [`OpenTree::save`] has written down; `None` if it is none. Calls `found`
-    /// for each branch, in tree order, with the node that it ends in and how many events come
+    /// Makes the tree that [`OpenTree::save`] has written down; `None` if `saved` is no tree. Calls
+    /// `found` for each branch, in tree order, with the node at its end and the number of events
     /// before it.
     pub(crate) fn restore(
         saved: &[SavedOpen],
         mut found: impl FnMut(NodeId, u32),
     ) -> Option<OpenTree> {
         let mut tree = OpenTree::new();
-        // The nodes from the root down to the last one made, and where the last branch among them
-        // begins.
+        // The nodes from the root down to the last new one, and the depth at which the last branch
+        // among them begins.
         let mut path = vec![(ROOT, 0)];
         for open in saved {
             let SavedNode { step, label, depth } = open.node;
@@ -393,7 +394,7 @@ mod tests {
         let again = again.expect("a tree");
         assert_eq!(again.save(), saved);
         assert_eq!(again.estimate(), tree.estimate());
-        // Each branch, with how many events come before it.
+        // Each branch, with the number of events before it.
         let found = found.into_iter();
         let found = found.map(|(end, depth)| (again.node(end).step.thread.0, depth));
         assert_eq!(found.collect::<Vec<_>>(), [(6, 3), (9, 1), (4, 0)]);

@@ -1,9 +1,9 @@
 //! Which of the planned branches is explored next?
 //!
 //! Depth-first search takes the one that branches off latest, so for a long time its executions
-//! differ only near their ends. The orders here spread them. None is by chance: what is next is a
-//! function of the branches that are planned and of those that were taken before. `Order` in the
-//! settings defines each of them for users.
+//! differ only near their ends. The orders here spread them. No order is random: the next branch is
+//! a function of the planned branches and of those taken before. `Order` in the settings defines
+//! each of them for users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,32 +12,31 @@ use crate::rt::engine::open_tree::{NodeId, OpenTree};
 use crate::rt::engine::rng::Rng;
 use crate::rt::event::Site;
 
-/// The places in the program of an event, and of the one that is to come before it, as far as they
-/// are known.
+/// The sites of an event and of the reversed event that comes before it, as far as they are known.
 pub(crate) type Pair = (Option<Site>, Option<Site>);
 
 /// A branch that has just been planned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Branch {
     pub(crate) end: NodeId,
-    /// How many events come before it.
+    /// The number of events before it.
     pub(crate) depth: u32,
-    /// What it reverses.
+    /// The pair that it reverses.
     pub(crate) pair: Pair,
 }
 
 /// An order in which branches are explored.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Halves, quarters, eighths of what is planned, in tree order: the van der Corput sequence.
-    /// With how many were taken.
+    /// Halves, quarters, eighths of the planned branches, in tree order: the van der Corput
+    /// sequence. With the number of branches taken.
     BitReversal(u32),
-    /// On by the square root of how many are planned, in tree order, and round again. With where it
-    /// is.
+    /// Advances by the square root of the number of planned branches, in tree order, and wraps
+    /// around. With its position.
     Stride(u32),
     /// The depths at which branches begin take turns.
     RoundRobin(Turns<u32>),
-    /// The pair of places of which fewest branches were taken.
+    /// The pair of sites from which the fewest branches were taken.
     ConflictFirst(Turns<Pair>),
     /// Any branch with the same chance.
     #[cfg(any(test, feature = "bench"))]
@@ -45,7 +44,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// A branch is planned.
+    /// Adds a branch that has been planned.
     pub(crate) fn add(&mut self, branch: Branch) {
         match self {
             Order::RoundRobin(depths) => depths.add(branch.depth, branch.end),
@@ -54,8 +53,7 @@ impl Order {
         }
     }
 
-    /// The end of the branch that is to be explored next, which is taken; `None` if none is
-    /// planned.
+    /// Takes the branch to explore next and returns its end; `None` if none is planned.
     pub(crate) fn next(&mut self, tree: &OpenTree) -> Option<NodeId> {
         let branches = tree.branches();
         if branches == 0 {
@@ -64,7 +62,7 @@ impl Order {
         match self {
             Order::BitReversal(taken) => {
                 *taken = taken.wrapping_add(1);
-                // These are the bits behind the point of a number below 1.
+                // The reversed bits are the binary places of a number below 1.
                 let fraction = u64::from(taken.reverse_bits());
                 let before = (fraction * u64::from(branches)) >> 32;
                 Some(tree.nth(before as u32))
@@ -80,7 +78,7 @@ impl Order {
         }
     }
 
-    /// How many bytes hold what is planned.
+    /// The number of bytes that hold the planned branches.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Order::RoundRobin(depths) => depths.bytes(),
@@ -90,21 +88,21 @@ impl Order {
     }
 }
 
-/// Groups of branches that take turns; of a group the branch that was planned last.
+/// Groups of branches that take turns; within a group the branch that was planned last comes first.
 #[derive(Debug)]
 pub(crate) struct Turns<K> {
     groups: BTreeMap<K, Group>,
     /// The groups that have branches, by rank.
     open: BTreeSet<(u64, K)>,
-    /// How many branches were taken in all.
+    /// The number of branches taken in all.
     now: u64,
-    /// How many branches there is room for in all groups.
+    /// The number of branches that fit into the memory of all groups.
     room: usize,
 }
 
 #[derive(Default, Debug)]
 struct Group {
-    /// The group with the smallest one is next.
+    /// The group with the smallest rank is next.
     rank: u64,
     turns: u64,
     ends: Vec<NodeId>,
@@ -130,8 +128,8 @@ impl<K: Ord + Copy> Turns<K> {
         self.room += group.ends.capacity() - room;
     }
 
-    /// Takes a branch. `rank` says what rank its group has afterwards, from the number of its turns
-    /// and the number of all turns.
+    /// Takes a branch. `rank` computes the new rank of its group from the number of the group's
+    /// turns and the number of all turns.
     fn next(&mut self, rank: impl Fn(u64, u64) -> u64) -> Option<NodeId> {
         let (_, key) = self.open.pop_first()?;
         let group = self.groups.get_mut(&key)?;
@@ -160,8 +158,8 @@ mod tests {
     use crate::rt::event::operation::Step;
     use crate::rt::relation::independence::{Class, Label};
 
-    /// The depths and pairs of branches, which are planned in this order, and the numbers of those
-    /// that are taken, while all of them stay in the tree.
+    /// Plans branches with these depths and pairs, in this order, and returns the numbers of the
+    /// taken ones, while all of them stay in the tree.
     fn taken(mut order: Order, branches: &[(u32, Pair)], times: usize) -> Vec<usize> {
         let mut tree = OpenTree::new();
         let label = Label::of(ObjectId(0), Class::Read);
@@ -212,7 +210,7 @@ mod tests {
         let [a, b] = sites();
         let branches = [a, a, a, b].map(|pair| (0, pair));
         let mut order = Turns::new();
-        // Of `b` one was taken before.
+        // One branch of `b` was taken before.
         order.add(b, 17);
         assert_eq!(order.next(|turns, _| turns), Some(17));
         let order = Order::ConflictFirst(order);

@@ -3,28 +3,30 @@
 //! Three ways to count how often the scheduler interferes, each with its bound:
 //!
 //! * *Preemptions* (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007): a switch away
-//!   from a thread that could go on costs 1, and every other one nothing.
+//!   from a thread that could continue costs 1, and every other switch costs nothing.
 //! * *Switches*: every switch from a thread to another costs 1, also where the thread has ended or
-//!   is blocked; but nothing to one that looks again because nobody else can go on. Threads in a
-//!   livelock go round a thousand times before they are said to be in one.
-//! * *Delays* (Emmi, Qadeer, Rakamarić, *Delay-Bounded Scheduling*, POPL 2011): a scheduler without
-//!   a choice goes on with the thread that ran last, or else with the next one that can. To pass
-//!   over a thread costs 1, so the k-th thread in this order costs k. Threads take turns in the
-//!   order of their births: main, its first child, the children of that one, its second child, and
-//!   so on. Who spawned first does not matter, because that is no property of a trace.
+//!   is blocked. But a switch to a thread that looks again because no other thread is enabled costs
+//!   nothing: threads in a livelock make a thousand rounds before the report of the livelock.
+//! * *Delays* (Emmi, Qadeer, Rakamarić, *Delay-Bounded Scheduling*, POPL 2011): a scheduler
+//!   without a choice continues with the thread that made the last step, or else with the next
+//!   enabled one. To pass over a thread costs 1, so the k-th thread in this order costs k. Threads
+//!   take turns in the order of their births: main, its first child, the children of that one, its
+//!   second child, and so on. The order in which different threads spawned their children does not
+//!   matter, because it is no property of a trace.
 //!
-//! A thread that has come to a hint (a spin hint, or a yield) gave up its turn itself, whether it
-//! waits for a change there or not: to switch away from it is no preemption (as in CHESS and in
-//! loom), and it comes last in the order. That ends with its next operation. What it costs is a
-//! function of the trace of the prefix and of the thread that ran last, which is what a bounded
-//! search remembers: where a thread's hints are hangs on its own events only.
+//! A thread that has reached a hint (a spin hint, or a yield) gave up its turn itself, whether it
+//! waits for a change there or not: a switch away from it is no preemption (as in CHESS and in
+//! loom), and it comes last in the order. Its next operation ends this state. The price of a thread
+//! is a function of the trace of the prefix and of the thread that made the last step, which are
+//! the facts that a bounded search remembers: the positions of a thread's hints depend on its own
+//! events only.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 
 use crate::rt::engine::Point;
 
-/// What is counted.
+/// The interferences that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Price {
     Preemptions,
@@ -33,7 +35,7 @@ pub(crate) enum Price {
 }
 
 impl Price {
-    /// Every thread that is `able` to go on, with what it costs to run it where `last` ran last.
+    /// Every thread in `able`, with the price of its next step where `last` made the last step.
     pub(super) fn of_each(
         self,
         at: &Point<'_>,
@@ -47,9 +49,9 @@ impl Price {
             Price::Preemptions => {
                 let goes_on = goes_on(at, able, last);
                 costs.extend(each.map(|t| (t, u32::from(goes_on && t != last))));
-                // The first of those that cost the same is tried first. A loop with a hint that
-                // changes something in each round shows so in one execution that it has no end, and
-                // not by being one round longer in each.
+                // Of several threads with the same price the search tries the first one first. So a
+                // loop with a hint that changes a value in each round shows in one execution that
+                // it has no end, instead of being one round longer in each execution.
                 if let Some(at) = costs.iter().position(|&(t, _)| t == last) {
                     costs[..=at].rotate_right(usize::from(!goes_on));
                 }
@@ -62,8 +64,8 @@ impl Price {
         }
     }
 
-    /// A thread such that everything costs here what it would cost if that one had run last; the
-    /// same one for as many threads as possible. `None` where nothing costs anything.
+    /// A thread such that all prices here are those behind a step of that thread; the same one for
+    /// as many threads as possible. `None` where all steps are free.
     pub(super) fn representative(
         self,
         at: &Point<'_>,
@@ -83,7 +85,7 @@ impl Price {
     }
 }
 
-/// Whether the thread can run, and has not given up its turn.
+/// Whether the thread is enabled, and has not given up its turn.
 fn goes_on(at: &Point<'_>, able: &[ThreadId], thread: ThreadId) -> bool {
     able.contains(&thread) && !waits(at, thread) && !at.machine.has_yielded(thread)
 }
@@ -93,16 +95,15 @@ pub(super) fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
     matches!(pending(at, thread), Some(OpKind::Wait { .. }))
 }
 
-/// Whether nothing more can happen. Where some wait for a change they are let go, unless the
-/// execution is given up.
+/// Whether no step is left. Where some threads wait for a change they are released, unless the
+/// execution is pruned.
 pub(super) fn is_over(at: &Point<'_>, able: &[ThreadId]) -> bool {
     let mut live = at.machine.live().iter();
     let given_up = |&thread: &ThreadId| matches!(pending(at, thread), Some(OpKind::GiveUp { .. }));
     able.is_empty() && (live.clone().any(given_up) || !live.any(|&thread| waits(at, thread)))
 }
 
-/// Those that are `able` to go on, in the order in which a scheduler without a choice would run
-/// them.
+/// The threads in `able`, in the order in which a scheduler without a choice would run them.
 fn turns(at: &Point<'_>, able: &[ThreadId], last: ThreadId) -> Vec<ThreadId> {
     let names = &at.machine.names;
     let mut threads = able.to_vec();
@@ -118,7 +119,7 @@ fn turns(at: &Point<'_>, able: &[ThreadId], last: ThreadId) -> Vec<ThreadId> {
     threads
 }
 
-/// What the thread is about to do.
+/// The pending operation of the thread.
 pub(crate) fn pending(at: &Point<'_>, thread: ThreadId) -> Option<OpKind> {
     at.machine.pending(thread).map(|p| p.operation.kind)
 }

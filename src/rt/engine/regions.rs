@@ -1,12 +1,12 @@
 //! Which parts of an execution does the test want explored?
 //!
 //! A test may switch exploration off and on again while it runs (`stop_exploring`, `explore`), or
-//! off for good (`skip_branch`). An event that happens while it is off is *fixed*: no execution
-//! branches off before it. Threads go on in the ordinary order there, and choices have their
-//! outcome 0. Events that are not fixed are explored as always, races with fixed events included,
-//! as far as they do not ask for a branch at a fixed one.
+//! off for good (`skip_branch`). An event that happens while exploration is off is *fixed*, and the
+//! point before it is frozen: no execution branches off there. Threads continue in the ordinary
+//! order there, and choices have their outcome 0. The engine explores all other events as always,
+//! races with fixed events included, as long as no branch is planned at a fixed event.
 
-/// Whether exploration is on, and for which events of the execution it was.
+/// Whether exploration is on, and for which events of the execution it was on.
 #[derive(Default, Debug)]
 pub(crate) struct Regions {
     /// Whether an execution begins with exploration off.
@@ -74,7 +74,7 @@ impl Regions {
         &self.fixed
     }
 
-    /// Takes up an exploration in which events were fixed or not.
+    /// Continues an exploration in which some event was fixed, or none.
     pub(super) fn restore(&mut self, any: bool) {
         self.any = any;
     }

@@ -1,7 +1,7 @@
-//! How does the second event of a race come out without the first one?
+//! Which label does the second event of a race have without the first one?
 //!
-//! Like it does on its object in the state that this is in then: that before the first event, and
-//! after all that does not happen after it.
+//! Its operation runs in the state that its object then has: the state before the first event,
+//! followed by all events that do not happen after the first event.
 
 use crate::rt::event::id::ObjectId;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
@@ -11,8 +11,8 @@ use crate::rt::relation::independence::{Label, Nature};
 use crate::rt::engine::Execution;
 use crate::rt::engine::sequence::ReversedEvent;
 
-/// The label that the second event has where objects are in the states that `state` says, or `None`
-/// if it is disabled there.
+/// The label of the second event where objects have the states that `state` returns, or `None` if
+/// the operation is disabled there.
 #[inline(always)]
 pub(super) fn relabel(
     execution: &Execution<'_>,
@@ -22,8 +22,8 @@ pub(super) fn relabel(
     let Operation { object, kind } = second.operation;
     match kind {
         OpKind::Wait { set, seen, .. } => {
-            // What only the waiting thread writes is as it was when that looked, and of it no
-            // events are noted that could tell.
+            // If only the waiting thread writes an object, the object is unchanged since that
+            // thread read it. The trace has no positions of the events on such an object.
             let has_changed = |object, seen| {
                 execution.clocks.is_contended(object) && state(object).has_changed(seen)
             };
@@ -54,11 +54,11 @@ pub(super) fn relabel(
 pub(super) fn state_without(execution: &Execution<'_>, first: u32, object: ObjectId) -> State {
     let mut state = state_before(execution, first, object);
     if execution.trace.at(first).label.is_total_on(object) {
-        // Everything behind it happens after it.
+        // Everything behind `first` happens after it.
         return state;
     }
     let (_, later) = execution.clocks.split_on(object, first);
-    // The first event is behind itself, too.
+    // The first event counts as behind itself.
     for (&position, number) in later.iter().zip(1u32..) {
         let event = execution.trace.at(position);
         if execution.clocks.before(first, position) {
@@ -79,7 +79,7 @@ pub(super) fn state_without(execution: &Execution<'_>, first: u32, object: Objec
 /// The state of `object` directly before the event at `position`.
 pub(super) fn state_before(execution: &Execution<'_>, position: u32, object: ObjectId) -> State {
     let state = execution.machine.state(object);
-    // The event itself knows, if its object is this one and the state fits in a word.
+    // The event itself stores the state, if it is on this object and the state fits in a word.
     let event = execution.trace.at(position);
     if event.operation.object == object
         && let Some(word) = event.before
@@ -93,7 +93,8 @@ pub(super) fn state_before(execution: &Execution<'_>, position: u32, object: Obj
             state.apply(event.thread, &event.operation.kind, event.alternative);
         }
     };
-    // Otherwise the latest event before it that knows, and then what it did itself.
+    // Otherwise the search takes the latest event before it that stores the state, and applies the
+    // events from there on.
     let known = earlier.iter().rposition(|&p| {
         let event = execution.trace.at(p);
         event.operation.object == object && event.before.is_some()

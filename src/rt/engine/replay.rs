@@ -1,4 +1,4 @@
-//! How is one schedule followed, and what if the program has changed?
+//! How does an execution follow one schedule, and what if the program has changed?
 
 use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::{Cursor, Schedule};
@@ -7,29 +7,29 @@ use crate::verdict::plural::counted;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
-/// The explorer of one execution, whose steps this way gives.
+/// The explorer of one execution, in which the policy `way` chooses the steps.
 pub(crate) struct Replay<W> {
     way: W,
     started: bool,
 }
 
-/// Who goes on in an execution that is run once.
+/// A policy that chooses the steps of an execution that runs once.
 pub(crate) trait ReplayPolicy {
     fn choose(&mut self, at: &Point<'_>) -> Choice;
-    /// As [`Explorer::misfit_at_the_end`].
+    /// The same as [`Explorer::misfit_at_the_end`].
     fn misfit_at_the_end(&self) -> Option<String> {
         None
     }
 }
 
-/// One schedule, step by step; beyond its end threads go on as they like.
+/// One schedule, step by step; beyond its end threads continue in the default order.
 pub(crate) struct Steps {
     schedule: Schedule,
-    /// How far it has been followed, and how many events there were then.
+    /// The current position in the schedule, and the number of events at that time.
     at: Cursor,
     events: usize,
-    /// If its steps count fences: how many of those were made by then, and the paths of the threads
-    /// that have one as their next step in the schedule.
+    /// If the schedule counts fences as steps: the number of fences at that time, and the paths of
+    /// the threads that have made a fence which is their next step in the schedule.
     fences: usize,
     fenced: Vec<String>,
 }
@@ -52,24 +52,24 @@ impl Steps {
         }
     }
 
-    /// The path of the thread that makes the next one.
+    /// The path of the thread that makes the next step.
     pub(crate) fn next_path(&mut self, at: &Point<'_>) -> Option<&str> {
         self.catch_up(at);
         self.schedule.step(self.at).map(|(path, _)| path)
     }
 
-    /// The next event is none of the schedule's.
+    /// Excludes the next event, which does not belong to the schedule.
     pub(crate) fn make_way(&mut self) {
         self.events += 1;
     }
 
-    /// Whether all of them have been made.
+    /// Whether all steps of the schedule have been made.
     pub(crate) fn is_over(&mut self, at: &Point<'_>) -> bool {
         self.catch_up(at);
         self.schedule.step(self.at).is_none()
     }
 
-    /// Follows the schedule to where the execution is.
+    /// Advances in the schedule up to the current event.
     fn catch_up(&mut self, at: &Point<'_>) {
         for _ in self.events..at.trace.len() {
             if self.schedule.step(self.at).is_none() {
@@ -83,8 +83,8 @@ impl Steps {
         }
     }
 
-    /// Leaves out the steps that were fences, which have been made with what their threads did
-    /// before.
+    /// Skips the steps that are fences: each was made together with the code behind its thread's
+    /// previous step.
     fn leave_out_fences(&mut self, at: &Point<'_>) {
         let new = at.trace.fences().get(self.fences..).unwrap_or_default();
         self.fences += new.len();
@@ -130,11 +130,12 @@ impl ReplayPolicy for Steps {
         };
         let thread = at.machine.names.find(path);
         if let Some(thread) = thread.filter(|&thread| at.machine.is_to_begin(thread)) {
-            // Its step is still to come.
+            // The thread's step is still to come.
             return Choice::Run(Step::of(thread));
         }
         if let Some(child) = thread.and_then(|thread| at.machine.joins_unbegun(thread)) {
-            // A thread that has no events can be joined once it has begun, which is its end, too.
+            // A thread without events can be joined once it has begun; its beginning is its end,
+            // too.
             return Choice::Run(Step::of(child));
         }
         match thread.filter(|&thread| at.machine.enabled(thread)) {
@@ -144,7 +145,7 @@ impl ReplayPolicy for Steps {
                     alternative,
                 };
                 match alternative {
-                    // Behind each step a fence may come, which is a step of the schedule.
+                    // A fence, which is a step of the schedule, may come behind each step.
                     _ if self.schedule.counts_fences() => Choice::Run(step),
                     0 => Choice::RunOn(step, self.schedule.further(self.at)),
                     _ => Choice::Run(step),
@@ -176,7 +177,8 @@ impl ReplayPolicy for Steps {
 }
 
 impl Steps {
-    /// The schedule asks for what cannot happen here. Steps are counted from 1, as events are.
+    /// The misfit: the schedule asks for a step that cannot happen here. Steps are counted from 1,
+    /// as events are.
     fn asks_for(&self, what: &str) -> Choice {
         Choice::Stale {
             misfit: format!("at step {} it asks for {what}", self.at.position + 1),

@@ -1,20 +1,20 @@
-//! What would have to be executed for a race to come out the other way?
+//! Which sequence reverses a race?
 //!
-//! For an event e of an execution E and another event that could come before it, the answer is a
-//! sequence `v = notdep(e, E) . e'`: everything after e that does not happen after it, over the
-//! *whole* of E, and then the other event. Three groups of pairs are reversed:
+//! For an event e of an execution E and another event e' that could run before e, the sequence is
+//! `v = notdep(e, E) . e'`: all events behind e that do not happen after e, over the *whole* of E,
+//! and then e'. Three groups of pairs are reversed:
 //!
 //! * direct: the races of happens-before;
 //! * blocking (\[SS\] 8.1): an acquisition, and a later or still blocked operation that it shut
 //!   out;
-//! * choices: an event, and itself with another outcome.
+//! * choices: an event, and the same event with another outcome.
 //!
-//! The reversed event may come out differently: a compare-exchange that failed after e may succeed
-//! before it. So its label is not the one it has in E; the history of its object in `pre(E,e).w` is
-//! put through the pure model, and if the operation is disabled there, the pair cannot be reversed.
-//! That one rule also disposes of unlock before lock and unpark before park.
-//! The labels of the other events of v do not depend on e, except for the counts they carry, which
-//! are found anew in the same way.
+//! The reversed event may have another outcome than in E: a compare-exchange that failed after e
+//! may succeed before it. So its label is not the one it has in E. Instead, the history of its
+//! object in `pre(E,e).w` runs through the pure model, and if the operation is disabled there, the
+//! pair cannot be reversed. This one rule also excludes unlock before lock and unpark before park.
+//! The labels of the other events of v do not depend on e, except for the counts in them, which are
+//! computed anew in the same way.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome, Step};
@@ -32,20 +32,20 @@ use crate::rt::engine::relabel::{relabel, state_before};
 use crate::rt::engine::sequence::{ReversedEvent, ReversibleRace, SequenceEvent};
 use crate::rt::engine::sleep::Sleeper;
 
-/// Behind so many events in a row of threads that are done the next one of another thread is looked
-/// up.
+/// After this many events in a row of threads that are done, the next event of another thread is
+/// looked up.
 const IN_VAIN: u32 = if cfg!(test) { 2 } else { 32 };
 
-/// A sequence that reverses a race; the buffer is used again and again.
+/// A sequence that reverses a race; the buffer is reused.
 #[derive(Default, Debug)]
 pub(crate) struct Reversal {
     pub(crate) items: Vec<SequenceEvent>,
-    /// For each thread whether the rest of it is known to be outside of the sequence; the scratch
-    /// of one call.
+    /// For each thread whether its remaining events are known to be outside of the sequence; the
+    /// buffer of one call.
     done: Vec<bool>,
     /// The predecessor of the last item.
     predecessor: Option<u32>,
-    /// The scratch of [`Reversal::trim`].
+    /// The buffers of [`Reversal::trim`].
     needed: Vec<bool>,
     clock: Vec<u32>,
     counted: Vec<ObjectId>,
@@ -70,8 +70,9 @@ impl Empty for Reversal {
     }
 }
 
-/// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
-/// groups. Of a choice it is told no further outcomes once it says no.
+/// Finds the pairs to reverse in an execution: calls `found(e, second)` for every pair of the three
+/// groups. Once `found` returns false for an outcome of a choice, it gets no further outcomes of
+/// that choice.
 pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &ReversedEvent) -> bool) {
     for number in 0..execution.clocks.races().len() {
         direct(execution, number, |first, second| {
@@ -82,9 +83,9 @@ pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &Rever
     indirect(execution, found);
 }
 
-/// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says
-/// whether all that there is to find out of the race hangs on nothing behind it: there is no way,
-/// or the only one is such that `found` says so.
+/// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Returns
+/// whether the result for this race is independent of all events behind it: the race cannot be
+/// reversed, or it can be reversed in one way and `found` returns true for that.
 #[inline]
 pub(crate) fn direct(
     execution: &Execution<'_>,
@@ -117,7 +118,7 @@ pub(crate) fn direct(
     false
 }
 
-/// The event at `position`, or another outcome of it, as a second one.
+/// The event at `position`, with this outcome, as a reversed event.
 #[inline]
 fn executed(execution: &Execution<'_>, position: u32, alternative: u32) -> ReversedEvent {
     let event = execution.trace.at(position);
@@ -132,7 +133,7 @@ fn executed(execution: &Execution<'_>, position: u32, alternative: u32) -> Rever
     }
 }
 
-/// The pairs that are no races: calls `found` as [`pairs`] does.
+/// The pairs that are not races: calls `found` as [`pairs`] does.
 pub(crate) fn indirect(
     execution: &Execution<'_>,
     mut found: impl FnMut(u32, &ReversedEvent) -> bool,
@@ -141,13 +142,13 @@ pub(crate) fn indirect(
     let mut far = BlockingPairs::default();
     for &position in trace.notable() {
         let event = trace.at(position);
-        // (b) Blocking. Many locks are taken once. Nothing but a park shuts a park out, and none
-        // before one of its thread.
+        // (b) Blocking. Many locks are taken once. Only another park shuts a park out, and no park
+        // before one of the same thread does.
         let is_let_in = execution.clocks.is_first_on_its_object(position)
             || event.label.class() == Class::Park && execution.clocks.comes_back(position);
-        // Tests look at all that is left out.
+        // Tests look at all pairs that are left out.
         if cfg!(test) || !is_let_in {
-            // From the moment on when a wait was let go nothing has shut it out.
+            // Since a wait was released, no event has shut it out.
             let since = match event.outcome {
                 Outcome::Released { quiescent_at } => quiescent_at as u32,
                 _ => position,
@@ -157,7 +158,7 @@ pub(crate) fn indirect(
                 let second = executed(execution, position, 0);
                 let is_known = second.is_behind(execution, first);
                 assert!(!cfg!(test) || is_known || !is_let_in, "{first}, {position}");
-                // A wait races with what let it in, which is told as a race.
+                // A wait races with the event that enabled it, and `direct` reports that race.
                 let mut races = execution.clocks.races_of(position);
                 if !is_known && !races.any(|race| race.first == first) {
                     found(first, &second);
@@ -176,7 +177,7 @@ pub(crate) fn indirect(
     if rarely!(far.has_any()) {
         drop(far);
     } else {
-        // Then it has no memory, either.
+        // An empty table owns no memory, so nothing leaks.
         std::mem::forget(far);
     }
 }
@@ -193,7 +194,8 @@ fn otherwise(
     others.all(|other| found(position, &executed(execution, position, other)));
 }
 
-/// What has not happened, because an acquisition shuts it out: calls `found` as [`pairs`] does.
+/// The pending operations, each with the acquisitions that shut it out: calls `found` as [`pairs`]
+/// does.
 #[inline(never)]
 fn pending(
     execution: &Execution<'_>,
@@ -209,9 +211,9 @@ fn pending(
             race: None,
         };
         let waiting = (blocked.thread, blocked.operation);
-        // The execution may have ended early, before it was the turn of a wait that was let go. As
-        // with one that has happened, nothing has shut it out since then: wherever it is executed
-        // from there on, it is let go, whatever has changed.
+        // The execution may have ended early, before a released wait made its step. As with a wait
+        // that has made its step, no event has shut it out since its release: at every later point
+        // it is released, whatever has changed.
         let since = execution.machine.was_let_go_at(blocked.thread);
         let since = since.unwrap_or(trace.len() as u32);
         blocking_pairs(execution, waiting, since, far, |first| {
@@ -224,9 +226,9 @@ fn pending(
     }
 }
 
-/// How many outcomes an operation may have where it is executed in another state than it was. Each
-/// of them is a reversal of its own: one may be covered by a sleeping thread and another not. A
-/// notification may find any thread waiting.
+/// The number of outcomes that an operation can have in another state of its object. Each outcome
+/// is a reversal of its own: a sleeper may cover one and not the other. A notification can wake any
+/// waiting thread.
 fn outcomes(execution: &Execution<'_>, kind: &OpKind) -> u32 {
     match kind {
         OpKind::CompareExchange { spurious: true, .. } => 2,
@@ -254,8 +256,8 @@ impl Reversal {
         found.is_ok()
     }
 
-    /// Makes the sequence that executes `second` without `first`; false if there is none. The label
-    /// that the reversed event will have may be known.
+    /// Builds the sequence that executes `second` without `first`; false if there is none. `label`
+    /// is the label of the reversed event, if it is already known.
     pub(crate) fn build_notdep(
         &mut self,
         execution: &Execution<'_>,
@@ -271,9 +273,10 @@ impl Reversal {
         self.predecessor = second.predecessor;
         let e = trace.at(first);
         let mut counts = false;
-        // A thread is done when it has no more events, or one that happens after `first`, because
-        // then all its later ones do too. When all are done the rest of the execution need not be
-        // looked at; long executions in which threads follow each other closely have this early.
+        // A thread is done when it has no more events, or has reached an event that happens after
+        // `first`, because then all its later events happen after `first` too. When all threads are
+        // done, the rest of the execution is irrelevant. In a long execution in which threads
+        // follow each other closely, all are done early.
         let threads = trace.threads();
         self.done.clear();
         self.done.resize(threads, false);
@@ -318,7 +321,7 @@ impl Reversal {
         {
             return false;
         }
-        // What goes with the readers is not counted.
+        // The readers that were dropped, and the events after them, are not counted.
         if counts {
             self.recount(execution, first, second, None);
         }
@@ -332,8 +335,8 @@ impl Reversal {
             index: second.index(execution),
             position: NOWHERE,
         });
-        // Relabelled, the second event may have nothing to do with the first any more: two failures
-        // of a compare-exchange commute. Then the sequence is no other trace than E.
+        // With its new label the reversed event may be independent of the first one: two failures
+        // of a compare-exchange commute. Then the sequence belongs to the same trace as E.
         second.step.thread == e.thread
             || self
                 .items
@@ -341,7 +344,8 @@ impl Reversal {
                 .any(|item| !commutes(&execution.machine.sets, e.label, item.label))
     }
 
-    /// The last event behind which, from this one on, comes one of a thread that is not done.
+    /// The last event before the next one of a thread that is not done; the search begins at
+    /// `position`.
     #[inline(never)]
     fn last_in_vain(&self, trace: &Trace, position: u32) -> u32 {
         let threads = (0..self.done.len()).filter(|&thread| !self.done[thread]);
@@ -366,9 +370,9 @@ impl Reversal {
         state
     }
 
-    /// Leaves out the read locks of the items that are not released there, and what happens after
-    /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after
-    /// one.
+    /// Leaves out the read locks of the items that are not released in the sequence, and all items
+    /// that happen after them, so that a writer can acquire the lock (\[SS\] Algorithm 6). False if
+    /// the writer happens after such a read lock.
     fn drop_readers(&mut self, execution: &Execution<'_>, object: ObjectId) -> bool {
         loop {
             let class = |item: &SequenceEvent, class: Class| {
@@ -404,8 +408,8 @@ impl Reversal {
         }
     }
 
-    /// Finds the counts of the items anew, by putting each count's history through the model: first
-    /// what a walk has `consumed`, if there was one, then the others.
+    /// Computes the counts of the items anew: the history of each count runs through the model,
+    /// first the part that a walk has `consumed`, if there was a walk, then the other items.
     fn recount(
         &mut self,
         execution: &Execution<'_>,
@@ -451,7 +455,7 @@ impl Reversal {
         }
     }
 
-    /// Leaves out of the sequence what a walk has come by.
+    /// Leaves the consumed part out of the sequence.
     pub(super) fn leave_behind(
         &mut self,
         execution: &Execution<'_>,
@@ -468,15 +472,16 @@ impl Reversal {
         self.items.retain(|item| !consumed.has(item));
     }
 
-    /// Leaves out what is not needed to execute the last item and to wake those who are `asleep`
-    /// where the sequence begins: for each of them the first item that does unless the last one
-    /// does, and what happens before it. What is left out is executed anyway, in one order or the
-    /// other, because nobody sleeps.
+    /// Leaves out the items that are not needed to execute the last item and to wake the sleepers
+    /// in `asleep` where the sequence begins. Needed are, for each sleeper, the first item that
+    /// wakes it unless the last one does, and the items that happen before that one. The items left
+    /// out are executed anyway, in one order or the other, because the sleep set is empty behind
+    /// the sequence.
     pub(crate) fn trim(&mut self, execution: &Execution<'_>, asleep: &[Sleeper]) {
         let sets = &execution.machine.sets;
         self.needed.clear();
         self.needed.resize(self.items.len(), false);
-        // Whom the reversed event wakes, which is needed anyway, nothing else needs to wake.
+        // The reversed event is needed anyway, so the sleepers that it wakes need no other item.
         let second = self.items.last().filter(|last| last.position == NOWHERE);
         if let (Some(_), Some(needed)) = (second, self.needed.last_mut()) {
             *needed = true;
@@ -492,7 +497,7 @@ impl Reversal {
             };
             self.needed[at] = true;
         }
-        // For each thread how many of its events are needed.
+        // For each thread the number of its events that are needed.
         self.clock.clear();
         self.clock.resize(execution.trace.threads(), 0);
         self.counted.clear();
@@ -503,7 +508,7 @@ impl Reversal {
                 position => {
                     let event = execution.trace.at(position);
                     self.needed[at] |= event.index < self.clock[event.thread.index()]
-                        // A count depends on everything that was done to it.
+                        // A count depends on every event on its object.
                         || self.counted.contains(&event.operation.object);
                     event.operation.object
                 }

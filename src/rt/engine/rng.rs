@@ -1,16 +1,16 @@
 //! Where do the random numbers of sampling come from?
 //!
-//! SplitMix64: a counter put through a mixing function ([`mix`]). The same seed gives the same
-//! numbers on every machine, and every execution has a stream of its own, so that the n-th one does
-//! not depend on how long the others were.
+//! SplitMix64: a counter that passes through a mixing function ([`mix`]). The same seed gives the
+//! same numbers on every machine, and every execution has a stream of its own, so that the n-th
+//! execution does not depend on the length of the others.
 
 use crate::rt::event::mix::{STEP, mix};
 
 /// A stream of random numbers.
 ///
-/// What comes next is made when the one before it is taken, because who takes one looks up the
-/// thread that it picks at once, and making a number takes a processor as long as three
-/// multiplications that wait for each other.
+/// The stream computes the next number in advance, when the one before it is taken: a caller uses
+/// its number at once to look up the thread that it picks, and a new number takes a processor as
+/// long as three dependent multiplications.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     counter: u64,
@@ -34,7 +34,7 @@ impl Rng {
         }
     }
 
-    /// Passes over so many numbers.
+    /// Passes over this many numbers.
     #[inline]
     pub(crate) fn skip(&mut self, numbers: u64) {
         if numbers > 0 {
@@ -58,7 +58,7 @@ impl Rng {
         below
     }
 
-    /// What [`Rng::below`] gives next.
+    /// The next result of [`Rng::below`].
     #[inline]
     pub(crate) fn foresee(&self, n: u64) -> u64 {
         ((u128::from(self.next) * u128::from(n)) >> 64) as u64

@@ -1,8 +1,8 @@
-//! How does an execution end that nobody explores any further?
+//! How does an execution reach its end once the exploration has left it?
 //!
-//! As it likes, but it should: then every value is dropped where its owner drops it, in a world
-//! that goes on as the program expects. So threads take turns, and none of them can keep the others
-//! from going on for ever.
+//! In any order, but it should end: then the owner of every value drops it at the ordinary place,
+//! in a program that continues as usual. So threads take turns, and no thread can keep the others
+//! from their steps for ever.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
@@ -10,14 +10,14 @@ use crate::rt::event::operation::Step;
 use crate::rt::engine::replay::ReplayPolicy;
 use crate::rt::engine::{Choice, Point};
 
-/// How many steps a thread makes before it is another one's turn. Who spins for what another thread
-/// does makes no more of them for nothing.
+/// The number of steps in a turn. A thread that spins until another thread makes a step wastes at
+/// most this many.
 const TURN: usize = 100;
 
 /// Threads that take turns.
 #[derive(Default)]
 pub(crate) struct Leisure {
-    /// After how many events the turn began, if one has.
+    /// The number of events at which the turn began, if one has begun.
     since: Option<usize>,
 }
 

@@ -1,15 +1,16 @@
-//! Which threads need not run from here?
+//! Which steps need not run from a point?
 //!
-//! A thread goes to sleep at a point when everything that begins with its next event there has been
-//! explored, and it stays asleep until something happens that its event depends on. It sleeps with
-//! the label of that event, which stays valid exactly because all that happens meanwhile is
-//! independent of it; and it sleeps per outcome, where it has several.
+//! A step enters the sleep set of a point when all executions that continue there with this step
+//! have been explored. It stays in the sleep sets behind this point until a dependent event
+//! happens. A sleeper keeps the label of its event. The label stays valid because all events in
+//! between are independent of it. Where an operation has several outcomes, each outcome is a
+//! sleeper of its own.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 use crate::rt::relation::independence::{Label, ReadSets, commutes};
 
-/// A sleeping thread: the step it would make, and the event that step would be.
+/// A step in a sleep set, and the label of the event that the step would be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sleeper {
     pub(crate) step: Step,
@@ -17,7 +18,8 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Whether the thread sleeps on after `thread` has performed an event with this label.
+    /// Whether the step stays in the sleep set after `thread` has performed an event with this
+    /// label.
     #[inline]
     pub(crate) fn survives(&self, sets: &ReadSets, thread: ThreadId, label: Label) -> bool {
         self.step.thread != thread && commutes(sets, self.label, label)

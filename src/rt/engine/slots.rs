@@ -1,7 +1,7 @@
-//! Where do the nodes of a tree lie?
+//! Where are the nodes of a tree stored?
 //!
-//! In one vector, named by their indices, so that a tree is neither dropped recursively nor
-//! scattered over the heap. A node that is taken leaves a slot for the next one.
+//! In one vector, named by their indices. So a tree is not dropped recursively, and its nodes are
+//! not scattered over the heap. A removed node leaves a slot for the next one.
 
 use std::ops::{Index, IndexMut};
 
@@ -50,18 +50,18 @@ impl<T> Slots<T> {
         }
     }
 
-    /// The value in this slot is not needed any more.
+    /// Frees this slot.
     pub(super) fn release(&mut self, id: SlotId) {
         self.free.put(id);
     }
 
-    /// How many slots there are, free ones included: the most values there have been at once.
+    /// The number of slots, free ones included: the most values there have been at once.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// How much memory the slots have, free ones included.
+    /// The memory of the slots in bytes, free ones included.
     pub(super) fn bytes(&self) -> usize {
         self.values.capacity() * size_of::<T>() + self.free.capacity() * size_of::<SlotId>()
     }

@@ -1,9 +1,9 @@
-//! Does a loop that was taken to wait for a change give up by itself, if it may go on?
+//! Does a loop that was taken to wait for a change give up by itself, if it may continue?
 //!
-//! A loop with a hint waits after a few rounds in which it found the same, and whether it counts
-//! them is not to be seen. So its thread goes further once, and nobody else does: along the
-//! schedule that has led to its first wait, and then without waits, until it does something else,
-//! or has made many rounds.
+//! A thread in a loop with a hint waits after a few rounds in which it read the same values.
+//! Whether the loop counts its rounds is invisible to the model. So there is one solo run, in which
+//! this thread alone continues: along the schedule that has led to its first wait, and then without
+//! waits, until the thread leaves the loop or has made many rounds.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,28 +17,30 @@ use crate::rt::engine::expand_awaits::InFull;
 use crate::rt::engine::replay::{Replay, ReplayPolicy};
 use crate::rt::engine::{Choice, Point};
 
-/// A thread that has not come back to its hint after so many events has left the loop. One without
-/// a hint comes back after ten rounds, of at most 65 looks each.
+/// A thread that has not reached its hint again after this many events has left the loop. A thread
+/// in a loop without a hint reaches it after ten rounds, of at most 65 reads each.
 const ROUND_MAX: u32 = 1024;
 
-/// How many steps the thread makes before it is looked at again. It only has to be stopped some
+/// The number of steps that the thread makes between two checks. The run only has to stop at some
 /// time.
 const AT_ONCE: usize = 128;
 
-/// A thread that goes further alone.
+/// The replay policy of a solo run.
 pub(crate) struct Further {
     steps: InFull,
     path: String,
     /// The thread, once it has a name.
     thread: Option<ThreadId>,
-    /// How many rounds it had made at its last step, and how many events it had performed then.
+    /// The number of rounds that the thread had made at its last step, and the number of events
+    /// that it had performed then.
     last: (u32, u32),
     rounds: Rc<Cell<Option<u32>>>,
 }
 
 impl Further {
-    /// The explorer for the thread with this path of births, behind the schedule; and where it says
-    /// how many rounds the thread made without waiting before it left the loop, if it did.
+    /// The explorer for the thread with this path of births, behind the schedule; and a cell that
+    /// gets the number of rounds that the thread made without a wait before it left the loop, if it
+    /// did.
     pub(crate) fn explorer(
         schedule: Schedule,
         path: String,
@@ -74,8 +76,8 @@ impl ReplayPolicy for Further {
         if rounds != self.last.0 {
             self.last = (rounds, events);
         }
-        // Behind the last of these rounds the thread waits again, which is no sign that it has left
-        // the loop.
+        // Behind the last of these rounds the thread waits again, so a wait does not show that it
+        // has left the loop.
         if at.machine.has_gone_far() {
             return over;
         }

@@ -1,9 +1,9 @@
-//! What is explored in tests, without any thread or stack?
+//! How do tests explore programs without any thread or stack?
 //!
-//! An abstract program is a list of threads, each a list of instructions over a few registers. It
-//! is interpreted on the same machine and driven by the same loop as a live closure, so a wrong
-//! count can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the
-//! trace of the prefix, and is the oracle.
+//! An abstract program is a list of threads, each a list of instructions over a few registers. The
+//! interpreter uses the same machine and the same loop as a live closure, so five lines can show a
+//! wrong count. [`brute_force`] enumerates all executions, memoised on the trace of the prefix, and
+//! is the oracle.
 
 pub(crate) mod programs;
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub(crate) enum Val {
     Add(u8, i64),
 }
 
-/// One instruction. `to` is the register that gets what came of it.
+/// One instruction. `to` is the register that gets the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ins {
     Load {
@@ -107,7 +107,7 @@ pub(crate) enum Ins {
         var: u32,
         to: u8,
     },
-    /// Waits until the message whose number is in a register is taken.
+    /// Waits until the message with the number in a register is taken.
     Taken {
         var: u32,
         reg: u8,
@@ -117,7 +117,7 @@ pub(crate) enum Ins {
         var: u32,
         to: u8,
     },
-    /// Leaves the barrier whose generation is in a register.
+    /// Leaves the barrier of the generation in a register.
     Leave {
         var: u32,
         reg: u8,
@@ -157,7 +157,7 @@ pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Ins>>,
     pub(crate) kinds: BTreeMap<u32, (ObjectKind, u64)>,
     pub(crate) spin_bound: u32,
-    /// After how many rounds that change something loops let the other threads go first, if they
+    /// The number of rounds with a change after which loops let the other threads go first, if they
     /// do.
     pub(crate) rounds_of_turn: Option<usize>,
     /// Whether the ends of threads are events even if no thread looks for one.
@@ -222,7 +222,7 @@ fn site() -> Site {
     Location::caller()
 }
 
-/// A place of its own for each of a few threads.
+/// One site for each of a few threads.
 fn site_of(thread: usize) -> Site {
     let all = [
         Location::caller(),
@@ -441,12 +441,12 @@ impl Code {
         ids.position(|&t| t == Some(id)).expect("a known thread")
     }
 
-    /// The thread's code begins.
+    /// Begins the thread's code.
     fn begin(&mut self, program: &Program, machine: &mut Machine, id: ThreadId) {
         self.advance(program, machine, self.index(id));
     }
 
-    /// The thread's announced step has happened.
+    /// Continues the thread's code behind its announced step, which has happened.
     fn happened(&mut self, program: &Program, machine: &mut Machine, id: ThreadId, out: Outcome) {
         let thread = self.index(id);
         let frame = &mut self.threads[thread];
@@ -491,7 +491,7 @@ impl Code {
         self.advance(program, machine, thread);
     }
 
-    /// What the program computed.
+    /// The results of the program.
     fn final_state(&self, machine: &Machine) -> Final {
         let values = machine.objects().iter();
         let values = values.filter_map(|&object| match machine.names.place(object).region {

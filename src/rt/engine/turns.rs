@@ -1,10 +1,10 @@
-//! Would it also fail with a switch less?
+//! Does the execution also fail with a switch less?
 //!
-//! What a thread does from one switch to the next is its *turn*. Two turns of a thread become one
-//! if what the others do between them comes before both or after both. Such an order was mostly
-//! never executed, and it may not be possible: an operation finds another value, or a thread has to
-//! wait. So it is followed as far as it goes: a turn ends early where its thread cannot go on, and
-//! behind the last turn threads go on as they like.
+//! The steps of a thread from one switch to the next are its *turn*. Two turns of a thread become
+//! one if the steps of other threads between them move before both or after both. Such an order was
+//! mostly never executed, and may be impossible: an operation reads another value, or a thread is
+//! blocked. So the explorer follows the order as far as possible: a turn ends early where its
+//! thread is blocked, and behind the last turn threads continue in the default order.
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ use crate::rt::engine::{Choice, Point};
 
 /// An order of turns.
 pub(crate) struct Turns {
-    /// Threads by their paths, and how many steps each turn has.
+    /// Threads by their paths, and the number of steps in each turn.
     turns: Vec<(String, usize)>,
-    /// For each thread which outcomes its steps have.
+    /// The outcomes of each thread's steps.
     outcomes: HashMap<String, Vec<u32>>,
-    /// The turn that is on, and how many of its steps were made.
+    /// The current turn, and the number of its steps that were made.
     at: usize,
     made: usize,
 }
@@ -58,7 +58,7 @@ impl Turns {
         })
     }
 
-    /// The order in which the turn that `goes` is a part of the other, which `stays` where it is.
+    /// The order in which the turn at `goes` becomes a part of the turn at `stays`.
     fn merge(&self, stays: usize, goes: usize) -> Turns {
         let mut turns = Vec::new();
         for (at, (thread, steps)) in self.turns.iter().enumerate() {
@@ -84,7 +84,7 @@ fn add(turns: &mut Vec<(String, usize)>, thread: String, steps: usize) {
     }
 }
 
-/// How many switches lead away from a thread that could have gone on, as far as the trace tells.
+/// The number of switches away from a thread that could have continued, as far as the trace shows.
 pub(crate) fn preemptions(trace: &Trace, clocks: &HappensBefore) -> usize {
     let mut done = vec![0; trace.threads()];
     let mut preemptions = 0;
@@ -92,7 +92,8 @@ pub(crate) fn preemptions(trace: &Trace, clocks: &HappensBefore) -> usize {
         done[event.thread.index()] = event.index + 1;
         let switches = (trace.events().get(next)).is_some_and(|e| e.thread != event.thread);
         let goes_on = trace.next_of(event.thread, next as u32).is_some_and(|own| {
-            // What has to wait mostly waits for something that it then comes after.
+            // An operation that may be blocked mostly waits for an event that then happens before
+            // it.
             let past = |(&done, other)| clocks.clock(own, ThreadId(other)) <= done;
             let mut others = (done.iter().zip(0..)).filter(|&(_, t)| ThreadId(t) != event.thread);
             !trace.at(own).operation.kind.may_have_to_wait() || others.all(past)
@@ -121,7 +122,7 @@ impl ReplayPolicy for Turns {
                 });
             }
             if at.enabled().next().is_none() {
-                // Those that wait for a change may be let go, and the turn goes on.
+                // The threads that wait for a change may be released, and then the turn continues.
                 return Choice::NothingEnabled;
             }
             self.at += 1;

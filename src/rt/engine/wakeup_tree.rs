@@ -22,7 +22,7 @@ pub(crate) type NodeId = SlotId;
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) label: Label,
-    /// Which of its thread's events it is.
+    /// The index of the event in its thread.
     pub(crate) index: u32,
     pub(crate) children: List,
     next: NodeId,
@@ -60,13 +60,13 @@ impl Empty for Arena {
 }
 
 impl Arena {
-    /// How many nodes there were at most.
+    /// The highest number of nodes so far.
     #[cfg(test)]
     pub(crate) fn peak(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How much memory the nodes have, free ones included.
+    /// The memory of the nodes in bytes, free ones included.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.bytes()
     }
@@ -122,8 +122,7 @@ impl Arena {
         id
     }
 
-    /// Takes the first sibling off the list. Its node is free afterwards; its children go to the
-    /// caller.
+    /// Takes the first sibling off the list and frees its node; the caller gets its children.
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<Node> {
         if list.is_empty() {
             return None;
@@ -158,15 +157,15 @@ impl Arena {
         saved
     }
 
-    /// Makes the tree that [`Arena::save`] has written down; `None` if it is none. Each thread has
-    /// made so many events before.
+    /// Makes the tree that [`Arena::save`] has written down; `None` if `saved` is no tree. `made`
+    /// returns the number of events that each thread has before the tree.
     pub(crate) fn restore(
         &mut self,
         saved: &[SavedNode],
         made: impl Fn(ThreadId) -> u32,
     ) -> Option<List> {
         let mut roots = List::EMPTY;
-        // The nodes from a root down to the last one made.
+        // The nodes from a root down to the last new one.
         let mut path: Vec<NodeId> = Vec::new();
         for &SavedNode { step, label, depth } in saved {
             if depth as usize > path.len() {

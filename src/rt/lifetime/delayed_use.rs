@@ -1,14 +1,14 @@
-//! Which blocks are freed while another thread has a pointer to them, which it may still use
-//! without being seen?
+//! Which blocks are freed while another thread has a pointer to them, and may use them without an
+//! event?
 //!
-//! What a thread does between two of its events is seen only where it goes through shims and cells.
-//! A plain field that is read through a raw pointer is neither, so a use of it after the block was
-//! freed goes unnoticed; and it does not even come to that, because the code behind an event runs
-//! at once. But who has read a pointer to the block, or used an atomic in it, can be held up behind
-//! the last of its events that come before the free, and what it does then be seen. And of events
-//! that are ordered with nothing only one order is explored, in which the use may come behind the
-//! free: it is seen if the execution is run once more with the block guarded. Here it is noted
-//! where either is to be tried.
+//! The model sees the code of a thread between two events only where it goes through shims and
+//! cells. A read of a plain field through a raw pointer uses neither, so it goes unnoticed after
+//! the free of the block. Such a read does not even happen after the free, because the code behind
+//! an event runs at once. But a thread that has read a pointer to the block, or used an atomic in
+//! it, can be delayed behind its last event before the free, and its use then comes after the free.
+//! Also, of two independent events the engine explores only one order, and in that order the use
+//! may come after the free: a second run of the execution with the block guarded shows it. This
+//! file notes where either run is worth a try.
 
 use rustc_hash::FxHashMap;
 
@@ -20,73 +20,77 @@ use crate::rt::rare::rarely;
 
 use crate::rt::engine::driver::Driver;
 
-/// The most executions in which it is looked for: it is in the same few places in most of them.
+/// The most executions in which the search notes uses: most of them have the same few candidates.
 const EXECUTIONS_MAX: u64 = 1000;
 
-/// How many tries are made without asking how often it was tried in these places, where a thread
-/// has shown a pointer to the block, and where nobody is held up. A small test has few of them, and
-/// the thread may come to a use in one execution and not in another.
+/// The number of tries without a limit for each pair of sites: where a thread has shown a pointer
+/// to the block, and where no thread is delayed. A small test has few such tries, and the thread
+/// may reach a use in one execution and not in another.
 const SHOWING_AT_FIRST: u32 = 128;
 const IN_PLACE_AT_FIRST: u32 = 16;
 
-/// Behind these, in how many pairs of places it is tried, and how often in each of them.
+/// Beyond these, the most pairs of sites that are tried, and the most tries for each pair.
 const PAIRS_MAX: usize = 64;
 const TRIES_MAX: u32 = 4;
 
-/// How many events are looked at without asking which of them come before the block.
+/// The number of events up to which the search examines all events, those from before the block
+/// included.
 const SHORT: usize = 1000;
 
-/// The most events that are looked at in longer executions: one execution may have many frees, and
-/// many events before each of them. It takes some 30 ms.
+/// The most events that the search examines in longer executions: one execution may have many
+/// frees, and many events before each of them. That many events take some 30 ms.
 const EVENTS_MAX: u64 = 10_000_000;
 
-/// A free that a thread with a pointer to the block may be held up for, in the execution that has
-/// just ended.
+/// A free before which a thread with a pointer to the block can be delayed, in the execution that
+/// has just ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawUse {
-    /// Who has the pointer, and behind how many of its events it can be held up; if behind none,
-    /// its code begins later.
+    /// The thread with the pointer, and the number of its events behind which it can be delayed;
+    /// with 0, its code begins later.
     pub(crate) thread: ThreadId,
     pub(crate) events: u32,
     pub(crate) block: Guarded,
-    /// Who frees the block, after how many events of its own, and of the execution.
+    /// The thread that frees the block with the number of its events at that moment, and the number
+    /// of events of the execution.
     pub(crate) freeing: (ThreadId, u32),
     pub(crate) length: usize,
 }
 
-/// A free by a thread that is not the only one, in the execution that goes on or has just ended.
+/// A free by a thread that is not the only one, in the current execution or the one that has just
+/// ended.
 #[derive(Clone, Copy, Debug)]
 struct Freed {
-    /// Behind which event.
+    /// The site of the event before the free.
     site: Site,
     block: Guarded,
     length: usize,
 }
 
-/// The most frees of an execution that are noted, and how many events behind each of them tell
-/// places.
+/// The most frees of an execution that are noted, and the most events behind each of them that
+/// provide sites.
 const FREES_MAX: usize = 64;
 const BEHIND_MAX: usize = 32;
 
-/// Those of an exploration.
+/// The frees and the delayed uses of an exploration.
 #[derive(Debug, Default)]
 pub(crate) struct RawUses {
-    /// What was freed in the execution.
+    /// The frees of the execution.
     frees: Vec<Freed>,
-    /// Those that are still to be tried.
+    /// The delayed uses that are still to be tried.
     uses: Vec<RawUse>,
-    /// Where threads were held up that had shown a pointer to the block, and behind which event it
-    /// was freed.
+    /// The tries with threads that had shown a pointer to the block, by the site of the delay and
+    /// the site of the free.
     showing: Tries,
-    /// The same of those that may have one. They are not to use up the tries of those that have.
+    /// The tries with threads that may have a pointer. They must not use up the tries of the
+    /// threads that have shown one.
     others: Tries,
-    /// What comes behind a free, and the event of that, where nobody was held up.
+    /// The tries without a delay, by the site of an event behind a free and the site of the free.
     in_place: Tries,
-    /// At how many events it was looked.
+    /// The number of events that the search has examined.
     looked: u64,
 }
 
-/// How often it was tried, and in which pairs of places.
+/// The number of tries in all, and for each pair of sites.
 #[derive(Debug, Default)]
 struct Tries {
     all: u32,
@@ -94,7 +98,8 @@ struct Tries {
 }
 
 impl Tries {
-    /// Whether it is to be tried in these places; if so many were not made yet, in all places.
+    /// Whether a try is due for this pair of sites. Each pair is due until `at_first` tries were
+    /// made in all.
     fn is_due(&self, pair: (Site, Site), at_first: u32) -> bool {
         self.all < at_first
             || match self.pairs.iter().find(|(known, _)| *known == pair) {
@@ -117,12 +122,12 @@ impl Tries {
 }
 
 impl RawUses {
-    /// Whether there are some that are to be tried.
+    /// Whether there are delayed uses to try.
     pub(crate) fn are_some(&self) -> bool {
         !self.uses.is_empty()
     }
 
-    /// Whether what comes behind a free of this execution is to be tried as it was, with the blocks
+    /// Whether the events behind a free of this execution are due for a second run, with the blocks
     /// guarded.
     pub(crate) fn are_some_in_place(&self, trace: &Trace) -> bool {
         let is_due = |pair| self.in_place.is_due(pair, IN_PLACE_AT_FIRST);
@@ -130,7 +135,7 @@ impl RawUses {
         self.frees.iter().any(is_due)
     }
 
-    /// Counts that as a try, and says which blocks are to be guarded.
+    /// Counts this run as a try, and returns the blocks to guard.
     pub(crate) fn take_in_place(&mut self, trace: &Trace) -> Option<Guarded> {
         let mut guarded = None;
         for freed in &self.frees {
@@ -138,7 +143,7 @@ impl RawUses {
             pairs.sort_unstable_by_key(|&(site, _)| std::ptr::from_ref(site));
             pairs.dedup();
             let makes = |&pair: &(Site, Site)| self.in_place.make(pair, IN_PLACE_AT_FIRST);
-            // All of them count.
+            // Every pair counts as a try.
             if pairs.into_iter().filter(makes).count() > 0 {
                 guarded = match guarded {
                     Some(other) if other != freed.block => Some(Guarded::All),
@@ -150,42 +155,41 @@ impl RawUses {
         guarded
     }
 
-    /// Another execution begins, and what leads to those of the last one is known no more.
+    /// Another execution begins, and the schedule of the last one is no longer known.
     pub(crate) fn forget(&mut self, replayed: usize) {
         self.uses.clear();
         self.frees.retain(|freed| freed.length <= replayed);
     }
 
-    /// So many events of the execution are left.
+    /// Drops the uses and frees behind the first `length` events of the execution.
     pub(crate) fn forget_after(&mut self, length: usize) {
         self.uses.retain(|raw| raw.length <= length);
         self.frees.retain(|freed| freed.length <= length);
     }
 
-    /// Those that are to be tried, for who tries.
+    /// The delayed uses to try; the caller tries them.
     pub(crate) fn take(&mut self) -> Vec<RawUse> {
         std::mem::take(&mut self.uses)
     }
 }
 
 impl Driver {
-    /// Whether it is of interest here who may use what is freed.
+    /// Whether the driver notes the possible uses of a block that is freed here.
     pub(crate) fn notes_raw_uses(&self) -> bool {
-        // What is the same as in the execution before was looked at there. One that is made again
-        // has that behind it, too.
+        // The events of the common prefix were examined in the execution before. For an execution
+        // that is made again, so were the events behind that prefix.
         !self.was_asked() && self.executed().len() == self.trace.len() && self.may_note_raw_uses()
     }
 
-    /// Whether it may be of interest in this execution.
+    /// Whether the driver may note possible uses in this execution.
     pub(crate) fn may_note_raw_uses(&self) -> bool {
         self.looks_for_raw_uses
             && self.stats.begun() < EXECUTIONS_MAX
             && (self.raw_uses.as_ref()).is_none_or(|uses| uses.looked < EVENTS_MAX)
     }
 
-    /// `thread` has freed the block of so many bytes at this address, in which there are these
-    /// objects, and which has been there since another thread had made so many events, as `made`
-    /// says.
+    /// `thread` has freed the block of this size at this address, which contains these objects. The
+    /// block was allocated after the number of events of another thread that `made` gives.
     pub(crate) fn note_raw_uses(
         &mut self,
         ((start, size), objects, is_counted): ((usize, usize), &[ObjectId], bool),
@@ -199,8 +203,8 @@ impl Driver {
         let block = made.map_or(Guarded::All, |(_, events)| Guarded::Like { size, events });
         let length = self.executed().len();
         let uses = self.raw_uses.get_or_insert_default();
-        // Who has used what is in a block whose references are counted has given up one of them
-        // since.
+        // A thread that has used the contents of a block with counted references has released one
+        // of the references since.
         if !is_counted && uses.frees.len() < FREES_MAX {
             uses.frees.push(Freed {
                 site: freed,
@@ -210,7 +214,7 @@ impl Driver {
         }
         let mut from = 0;
         if rarely!(self.executed().len() > SHORT) {
-            // Nobody has a pointer to a block before there is one.
+            // No thread has a pointer to a block before the block exists.
             let Some((maker, events)) = made else {
                 return;
             };
@@ -230,12 +234,12 @@ impl Driver {
         self.compute_clocks();
         let is_known = |event: &Event| self.clocks.clock(last, event.thread) > event.index;
         let revoked = Revoked::since(from, self.executed(), is_known);
-        // Who is to be held up behind how many events, where that is, and whether it has shown a
-        // pointer.
+        // The thread to delay and the number of its events, the site of the delay, and whether the
+        // thread has shown a pointer.
         let mut found: Vec<(ThreadId, u32, Site, bool)> = Vec::new();
-        // Whoever has come to know of something that the maker of the block has done since then may
-        // have the pointer from what a lock protects, or from a message, or from the beginning; and
-        // may use it because of what an atomic says.
+        // A thread with an event that happens after a later event of the block's maker may have the
+        // pointer: from data behind a lock, from a message, or from its spawn. It may use the
+        // pointer because of the value of an atomic.
         let may_know = |position: usize, event: &Event| {
             let knows = |&(maker, events): &(ThreadId, u32)| {
                 self.clocks.clock(position as u32, maker) > events
@@ -243,13 +247,14 @@ impl Driver {
             made.as_ref().is_some_and(knows)
                 && match event.operation.kind {
                     OpKind::Load { .. } => revoked.is_later(event.operation.object, position),
-                    // Who frees the block may have waited for what another one has written.
+                    // The thread that frees the block may have waited for a write of another
+                    // thread.
                     ref kind => !kind.is_atomic() || is_known(event),
                 }
         };
         let freeing = (thread, self.machine.events_of(thread));
-        // A thread that was spawned since then may have it from the beginning and use it there,
-        // which comes behind the free if its code begins then.
+        // A thread that was spawned since then may have the pointer from the beginning and use it
+        // there. This use comes behind the free if the thread's code begins then.
         for reader in (1..self.trace.threads() as u32).map(ThreadId) {
             let (Some((maker, events)), Some(spawn)) = (made, self.trace.spawn_of(reader)) else {
                 continue;
@@ -269,15 +274,14 @@ impl Driver {
             }
         }
         for (reader, events) in readers {
-            // That another thread has waited for its end says nothing, if the one that frees does
-            // not know of that.
+            // A join by another thread proves nothing unless it happens before the free.
             let joins = OpKind::Join { child: reader };
             let mut since = self.executed()[from..].iter();
             let is_over = |event: &Event| event.operation.kind == joins && is_known(event);
             if since.any(is_over) {
                 continue;
             }
-            // Behind that event, or the next one behind which it can be held up.
+            // That event of the thread, or the next one behind which the thread can be delayed.
             let positions = self.trace.positions_of(reader).iter();
             let mut later = positions.skip(events as usize - 1);
             let is_made = |position: &&u32| (**position as usize) < length;
@@ -313,7 +317,7 @@ impl Driver {
     }
 }
 
-/// The places of what comes behind a free, each with that of the free.
+/// The sites of the events behind a free, each with the site of the free.
 fn behind<'a>(freed: &'a Freed, trace: &'a Trace) -> impl Iterator<Item = (Site, Site)> + 'a {
     let later = trace.events().get(freed.length..).unwrap_or_default();
     let later = later.iter().take(BEHIND_MAX);
@@ -334,12 +338,13 @@ fn words_of(event: &Event) -> [Option<u64>; 2] {
     [read, written]
 }
 
-/// Where each atomic was last written by what comes before a free: who has read it before, and goes
-/// by what was there, may be late.
+/// The position of the last write to each atomic before a free: a thread that has read the atomic
+/// before this write, and acts on the old value, may be late.
 struct Revoked(FxHashMap<ObjectId, usize>);
 
 impl Revoked {
-    /// Of these events from that position on, where what comes before the free `is_known`.
+    /// The last writes among these events from the position `from` on. `is_known` says whether an
+    /// event happens before the free.
     fn since(from: usize, events: &[Event], is_known: impl Fn(&Event) -> bool) -> Revoked {
         let mut last = FxHashMap::default();
         for (position, event) in events.iter().enumerate().skip(from) {
@@ -352,13 +357,13 @@ impl Revoked {
         Revoked(last)
     }
 
-    /// Whether that is behind this position.
+    /// Whether the last write to the object is behind this position.
     fn is_later(&self, object: ObjectId, position: usize) -> bool {
         self.0.get(&object).is_some_and(|&last| last > position)
     }
 }
 
-/// Whether a thread can be held up behind this event.
+/// Whether a thread can be delayed behind this event.
 fn can_hold(event: &Event) -> bool {
     match event.operation.kind {
         OpKind::Spawn { .. }
@@ -369,7 +374,7 @@ fn can_hold(event: &Event) -> bool {
         | OpKind::NotifyAll
         | OpKind::Unpark
         | OpKind::Leave { .. } => true,
-        // Its shim has more to do if others are to come to the barrier.
+        // Its shim has more to do if other threads have yet to reach the barrier.
         OpKind::Arrive => matches!(event.outcome, Outcome::Value(value) if value as u32 == 1),
         OpKind::Send | OpKind::TrySend | OpKind::Taken { .. } => event.outcome.succeeded(),
         ref kind => kind.is_atomic(),

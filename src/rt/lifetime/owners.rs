@@ -1,15 +1,15 @@
-//! Can a block be freed before it is used, although those who own it are counted?
+//! Can a block be freed before a use of it, although its references are counted?
 //!
-//! Whoever has a reference, and gives it up after a use, keeps the block until then. But a pointer
-//! that is read from somewhere is no reference: what its thread does with the block may come after
-//! the last release, and since releases commute with it, no execution shows that they do.
+//! A thread that holds a reference, and releases it after a use, keeps the block until then. But a
+//! pointer that a thread reads from memory is no reference: the thread's use of the block may come
+//! after the last release. Releases commute with the use, so no execution shows this order.
 //!
-//! It is told by counting. Everything that does not happen after a use can come before it. If
-//! nothing is left of the references after all of that, the use can come after the free. One more
-//! reference stands for the value until its destructor is over. No event gives that one up, so
-//! where that happens is noted. But whoever had the value may have given up its last reference
-//! behind the use. Then, without that, it is another thread that has the value last, and drops it
-//! there.
+//! Counting shows it. Every event that does not happen after a use can come before it. If no
+//! reference is left after all of these events, the use can come after the free. One more reference
+//! stands for the value until its destructor is over. No event releases that reference, so the
+//! driver notes where the value is dropped. But the thread that dropped the value may have released
+//! its last reference behind the use. Then, without this release, another thread holds the value
+//! last, and drops it there.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::OpKind;
@@ -18,12 +18,12 @@ use crate::rt::event::{Event, Trace};
 use crate::rt::object::count;
 use crate::rt::relation::happens_before::HappensBefore;
 
-/// What has been done to the objects of an execution, as far as somebody has asked.
+/// The events on the objects of an execution, as far as a check has needed them.
 #[derive(Default)]
 pub(crate) struct Owners {
     /// By object the positions of the events on it, in order.
     uses: Vec<Vec<u32>>,
-    /// How many events have been looked at.
+    /// The number of events that are processed.
     known: usize,
     gone: Vec<ValueGone>,
 }
@@ -42,7 +42,7 @@ impl Owners {
         self.gone.push(gone);
     }
 
-    /// The values that are gone, while there were weak references to them.
+    /// The dropped values that had weak references at that moment.
     pub(crate) fn gone(&self) -> &[ValueGone] {
         &self.gone
     }
@@ -66,15 +66,15 @@ impl Owners {
         uses
     }
 
-    /// Behind which events the value is gone whose references are counted there: the positions of
-    /// the last events of those who had it until then.
+    /// The last events before the value with this reference `count` was dropped: the positions of
+    /// the last events of the threads that dropped it.
     pub(crate) fn ends_of(&self, count: ObjectId, trace: &Trace) -> impl Iterator<Item = u32> {
         let of_it = self.gone.iter().filter(move |gone| gone.count == count);
         of_it.filter_map(|gone| trace.nth_of(gone.thread, gone.after.checked_sub(1)?))
     }
 }
 
-/// What an event does to the references that there are.
+/// The change of the numbers of references by an event.
 struct Change {
     position: u32,
     strong: i64,
@@ -82,12 +82,12 @@ struct Change {
 }
 
 impl Change {
-    /// That of this event if it is one on the count, and the count before it is known.
+    /// The change by this event if it is on the count, and the count before it is known.
     fn of(position: u32, event: &Event, count: ObjectId) -> Option<Change> {
         let before = event.before.filter(|_| event.operation.object == count)?;
         let after = match event.operation.kind {
-            // It has stood for the value since the block was made, and is only counted from here
-            // on.
+            // This reference has stood for the value since the block was made, and is only counted
+            // from here on.
             OpKind::FirstReference => before,
             ref kind => count::apply(before, kind).0,
         };
@@ -105,23 +105,24 @@ impl Change {
     }
 }
 
-/// The last event of somebody who had the value, or who has freed the block.
+/// The last event of a thread that has dropped the value or freed the block.
 struct End {
     position: u32,
-    /// Where its thread has given up the last reference it had, if there was none to be waited for
-    /// since. What a destructor does may wait for whoever uses the value, whichever thread drops
-    /// it.
+    /// Where its thread has released the last reference it had, if the thread has made no step
+    /// since that can be blocked. A destructor may wait for a thread that uses the value,
+    /// regardless of the thread that drops it.
     given_up: Option<u32>,
 }
 
 impl End {
-    /// Whether nobody frees the block before this, if what is `behind` a use does not happen.
+    /// Whether this end keeps the block until after a use, if the events `behind` the use do not
+    /// happen.
     fn keeps(&self, behind: impl Fn(u32) -> bool) -> bool {
         behind(self.position) && !self.given_up.is_some_and(behind)
     }
 }
 
-/// Who can still keep a block of which no reference is left.
+/// The releases and ends that can still keep a block of which no reference is left.
 pub(crate) struct Releases {
     /// By thread the positions of its uses of the block, and those of them that change the count.
     by_thread: Vec<(Vec<u32>, Vec<Change>)>,
@@ -129,8 +130,8 @@ pub(crate) struct Releases {
 }
 
 impl Releases {
-    /// Those among these events, which are all those on what is in the block, in order. The `count`
-    /// is that of its references.
+    /// The releases among `uses`, which are all events on the objects in the block, in order.
+    /// `count` is the count of its references.
     pub(crate) fn among(uses: &[u32], trace: &Trace, count: ObjectId, ends: Vec<u32>) -> Releases {
         let mut by_thread: Vec<(Vec<u32>, Vec<Change>)> = Vec::new();
         by_thread.resize_with(trace.threads(), Default::default);
@@ -159,7 +160,7 @@ impl Releases {
         Releases { by_thread, ends }
     }
 
-    /// Whether an access by this thread, after so many of its events, can come after the free of
+    /// Whether an access by this thread, after this many of its events, can come after the free of
     /// the block.
     pub(crate) fn let_through(&self, clocks: &HappensBefore, thread: ThreadId, after: u32) -> bool {
         let behind = |position: u32| clocks.knows(position, thread, after);
@@ -171,7 +172,7 @@ impl Releases {
         left.are_none() && !self.ends.iter().any(|end| end.keeps(behind))
     }
 
-    /// What is left after all of the changes.
+    /// The references that are left after all changes.
     fn references(&self) -> References {
         let changes = self.by_thread.iter().flat_map(|(_, changes)| changes);
         References {
@@ -181,8 +182,8 @@ impl Releases {
         }
     }
 
-    /// Uses of the block that can come after its free, of each thread the last one: their
-    /// positions, in order.
+    /// The last use of each thread that can come after the free of the block: their positions, in
+    /// order.
     pub(crate) fn late_uses(&self, clocks: &HappensBefore) -> Vec<u32> {
         let threads = self.by_thread.iter().map(|(uses, _)| uses);
         let mut late: Vec<u32> = threads
@@ -199,9 +200,9 @@ impl Releases {
         }
         let changes = self.by_thread.iter().map(|(_, changes)| changes);
         let mut references = self.references();
-        // How many of each thread's changes do not happen after the use.
+        // For each thread the number of its changes that do not happen after the use.
         let mut left: Vec<usize> = changes.clone().map(Vec::len).collect();
-        // What happens after a use happens after those before it, too.
+        // An event that happens after a use also happens after the earlier uses of the same thread.
         let mut uses = uses.iter().rev().copied();
         uses.find(|&at| {
             for (left, changes) in left.iter_mut().zip(changes.clone()) {
@@ -218,11 +219,11 @@ impl Releases {
     }
 }
 
-/// How many references there are after some of the changes.
+/// The number of references after some of the changes.
 struct References {
     strong: i64,
     weak: i64,
-    /// How many of these changes give some up.
+    /// The number of these changes that release a reference.
     given_up: usize,
 }
 
@@ -233,8 +234,8 @@ impl References {
         self.given_up -= usize::from(change.gives_up());
     }
 
-    /// Whether none is left, and somebody has given one up. Of one kind there may be fewer than
-    /// none: then somebody has given up what stood for those of the other.
+    /// Whether no reference is left, and at least one was released. The number of one kind may be
+    /// negative: then a change has released the reference that stands for those of the other kind.
     fn are_none(&self) -> bool {
         let are_stolen = self.strong < 0 || self.weak < 0;
         (are_stolen || self.strong == 0 && self.weak == 0) && self.given_up > 0

@@ -1,19 +1,19 @@
-//! The part of a sequence that a walk down a wakeup tree has used up.
+//! The consumed part of a sequence: the part that a walk down a wakeup tree has used up.
 
 use crate::rt::engine::sequence::SequenceEvent;
 use crate::rt::event::NOWHERE;
 use crate::rt::pooled::Empty;
 use crate::rt::relation::independence::Label;
 
-/// By what a walk has come.
+/// The steps that a walk has consumed.
 #[derive(Default)]
 pub(crate) struct Consumed {
-    /// For each thread how many of its events lie before the sequence or are among it; 0 as long as
-    /// none is among it and nobody has asked.
+    /// For each thread the number of its events that lie before the sequence or are consumed; 0 as
+    /// long as none is consumed and no walk has looked the number up.
     pub(super) gone: Vec<u32>,
-    /// The labels of the steps that are not in the sequence and change a count.
+    /// The labels of the consumed steps that are not in the sequence and change a count.
     pub(super) others: Vec<Label>,
-    /// Whether the reversed event is among it.
+    /// Whether the reversed event is consumed.
     pub(super) second: bool,
 }
 
@@ -31,7 +31,7 @@ impl Empty for Consumed {
 }
 
 impl Consumed {
-    /// It is nothing.
+    /// Makes the consumed part empty.
     #[inline]
     pub(super) fn clear(&mut self, threads: usize) {
         self.gone.clear();
@@ -40,7 +40,7 @@ impl Consumed {
         self.second = false;
     }
 
-    /// Whether this item is among it.
+    /// Whether this item is consumed.
     pub(crate) fn has(&self, item: &SequenceEvent) -> bool {
         match item.position {
             NOWHERE => self.second,
@@ -51,20 +51,20 @@ impl Consumed {
         }
     }
 
-    /// Whether there are steps among it that are not in the sequence and change a count.
+    /// Whether consumed steps that are not in the sequence change a count.
     pub(crate) fn has_others(&self) -> bool {
         !self.others.is_empty()
     }
 
-    /// The label that an item has which had this one without the steps that are not in the
-    /// sequence.
+    /// The label of an item after the consumed steps that are not in the sequence. Without them the
+    /// item has the label `label`.
     pub(crate) fn count_in(&self, label: Label) -> Label {
         count_after(&self.others, label)
     }
 }
 
-/// The label that an event has which has this one if these are not executed before it. Mostly there
-/// are none.
+/// The label of an event after `others`. Without them the event has the label `label`. Mostly
+/// `others` is empty.
 #[inline]
 pub(super) fn count_after(others: &[Label], label: Label) -> Label {
     match others {

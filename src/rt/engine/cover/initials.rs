@@ -1,9 +1,9 @@
-//! May this step come first in the rest of the sequence?
+//! Can this step come first in the rest of the sequence?
 //!
-//! An event of the sequence may if all that comes before it is gone: its races, and the spawn of
-//! its thread. The reversed event, and a step that is not in the sequence, may if nothing on what
-//! they touch comes before them, or does not commute with them: then the one is an initial, and the
-//! other a weak one.
+//! An event of the sequence is an initial if all events that precede it are consumed: the first
+//! events of its races, and the spawn of its thread. The reversed event is an initial if no event
+//! on its object precedes it. A step that is not in the sequence is a weak initial if it commutes
+//! with all events on the objects that it touches.
 
 use crate::rt::event::Event;
 use crate::rt::event::id::ObjectId;
@@ -17,14 +17,14 @@ use crate::rt::engine::cover::consumed::count_after;
 use crate::rt::engine::cover::walk::Walk;
 use crate::rt::engine::relabel::state_before;
 
-/// So many events behind the first one are looked at from the end.
+/// Up to this many events behind the first one, a search reads the accesses from the end.
 const LONG: usize = if cfg!(test) { 4 } else { 200 };
 
 impl Walk<'_> {
-    /// Whether nothing in the rest of the sequence comes before this event, which is the first one
-    /// of its thread there. A join comes after no other event of the sequence: this is asked of
-    /// steps that were enabled at the beginning of the sequence, or behind what the way has come
-    /// by, and there its thread had ended.
+    /// Whether no event in the rest of the sequence precedes this event, which is the first one of
+    /// its thread there. No other event of the sequence precedes a join: the callers ask this of
+    /// steps that were enabled at the beginning of the sequence, or behind the consumed part, and
+    /// at that point the joined thread had ended.
     #[inline(always)]
     pub(super) fn is_initial(&mut self, at: &Look<'_>, event: &Event) -> bool {
         let trace = self.trace;
@@ -38,13 +38,13 @@ impl Walk<'_> {
                 || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
     }
 
-    /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has
-    /// no more items before it, so the way has come by the event directly before it, and by all
-    /// that happens before that one.
+    /// Whether no event in the rest of the sequence precedes the reversed event. Its thread has no
+    /// more items before it, so the walk has consumed its predecessor and all events that happen
+    /// before the predecessor.
     #[inline(always)]
     pub(super) fn second_is_initial(&mut self) -> bool {
         let Operation { object, kind } = self.second.operation;
-        // If it is unchanged, its races tell that as quickly.
+        // For an unchanged event its races tell that as quickly.
         let is_unchanged = self.unchanged.is_some();
         if !is_unchanged && self.ends_history(object) && !matches!(kind, OpKind::Wait { .. }) {
             return true;
@@ -55,15 +55,16 @@ impl Walk<'_> {
         let Some(position) = self.unchanged else {
             return self.is_before_all(label);
         };
-        // What comes before it is one of its races, or comes before one of them: of what comes
-        // before the first event or happens after it there is none.
+        // An event that precedes the reversed event is the first event of one of its races, or
+        // happens before such an event. None of these lies before the first event of the pair or
+        // happens after it.
         let first = self.first;
         let races = self.clocks.races_of(position);
         let mut behind = races.take_while(|race| race.first > first);
         behind.all(|race| self.is_passed(race.first))
     }
 
-    /// Whether nothing in the rest of the sequence comes before an event with this label.
+    /// Whether no event in the rest of the sequence precedes an event with this label.
     #[inline(never)]
     pub(super) fn is_before_all(&mut self, label: Label) -> bool {
         let sets = &self.execution.machine.sets;
@@ -72,7 +73,7 @@ impl Walk<'_> {
 
     #[inline(always)]
     pub(super) fn commutes_with_all(&mut self, label: Label) -> bool {
-        // The label of the reversed event is only made if it matters; once it is known it is asked
+        // The label of the reversed event is computed only if it matters; a known label is compared
         // first.
         let taken = *self.taken;
         let second = self.label.filter(|_| !taken);
@@ -87,8 +88,8 @@ impl Walk<'_> {
         self.all_related(label, |other| commutes(sets, label, other))
     }
 
-    /// Whether the reversed event, whose label has not been made yet, commutes with a step that has
-    /// this label.
+    /// Whether the reversed event commutes with a step that has this label. The label of the
+    /// reversed event is not computed yet.
     #[inline(never)]
     pub(super) fn commutes_with_second(&mut self, label: Label) -> bool {
         let second = self.second_label();
@@ -103,8 +104,8 @@ impl Walk<'_> {
         commutes(&self.execution.machine.sets, label, second)
     }
 
-    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an
-    /// event with this label touches.
+    /// Whether `holds` is true for the label of each event in the rest of the sequence on the
+    /// objects that an event with this label touches.
     pub(super) fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
         let (trace, clocks) = (self.trace, self.clocks);
@@ -118,7 +119,7 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            // Mostly the slot of an access says that it does not commute.
+            // Mostly the slot of an access already shows that it does not commute.
             let (slots, uncertain) = match label.class() {
                 Class::Wait => (clocks.changing_slots(object), !0),
                 class => (CONFLICTING_SLOTS[class as usize], label.uncertain_slots()),
@@ -130,7 +131,7 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            // What is cheap is asked first.
+            // The cheapest conditions come first.
             let against = |position, slot: usize| {
                 let is_certain = uncertain >> slot & 1 == 0;
                 assert!(!cfg!(test) || !is_certain || !holds(trace.at(position).label));
@@ -145,8 +146,8 @@ impl Walk<'_> {
         true
     }
 
-    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which
-    /// little may be left where the execution goes on for long.
+    /// Whether `holds` is true for the label of each event on `object` in the rest of the sequence.
+    /// Where the execution is long, the sequence may have few of its events.
     #[inline(never)]
     pub(super) fn all_items(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let mut items = self.items_on(object);
@@ -156,7 +157,7 @@ impl Walk<'_> {
     /// The events on `object` in the sequence, in order.
     pub(super) fn items_on(&self, object: ObjectId) -> impl Iterator<Item = u32> {
         let (_, later) = self.clocks.split_on(object, self.first);
-        // The first event is behind itself, and no item.
+        // The first event counts as behind itself, and is no item.
         let items = later.iter().zip(1u32..).map_while(|(&position, number)| {
             let is_item = self.is_item(position);
             let is_over = !is_item && self.execution.nothing_is_left(self.first, position, number);
@@ -165,17 +166,18 @@ impl Walk<'_> {
         items.flatten()
     }
 
-    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where
-    /// labels have counts, which depend on what happened to the object before.
+    /// Whether `holds` is true for the label of each event on `object` in the rest of the sequence,
+    /// where labels have counts, which depend on the earlier events on the object.
     #[inline(never)]
     pub(super) fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let (_, later) = self.clocks.split_on(object, self.first);
         if later.is_empty() {
-            // The label may be that of another execution, and this one not have met the object.
+            // The label may be from another execution, and this execution may have no event on the
+            // object.
             return true;
         }
         let mut state = state_before(self.execution, self.first, object);
-        // What the way has come by happens first, in whatever order.
+        // The consumed events happen first, in any order.
         for gone in [true, false] {
             for position in self.items_on(object) {
                 if self.is_gone(position) != gone {
@@ -204,7 +206,7 @@ impl Walk<'_> {
     }
 }
 
-/// What an event with this label touches; `own` is the object of the label.
+/// The objects that an event with this label touches; `own` is the object of the label.
 pub(crate) fn touched<'a>(
     execution: &'a Execution<'_>,
     label: Label,

@@ -1,13 +1,15 @@
-//! What of a sequence has to be planned?
+//! Which part of a sequence must be planned?
 //!
-//! That is what `Reversal::trim` leaves of it, a handful of items. They can be told like whether
-//! the sequence is covered, without making it: who wakes a sleeper is looked for among the events
-//! on its object, unless the reversed event does, and what comes before an event is in its clock.
+//! The part that `Reversal::trim` leaves of the sequence, a handful of items. Like the coverage of
+//! the sequence, this part can be computed without building the sequence. The event that wakes a
+//! sleeper is either the reversed event or one of the events on the sleeper's object, and the clock
+//! of an event gives the events that precede it.
 //!
-//! That goes if the items have the labels of their events, so that none has a count, and if what
-//! comes before the reversed event is what does so in the execution, or only what comes before the
-//! event directly before it, because all else on its object happens after the first event.
-//! Otherwise the sequence is made.
+//! This works if the items have the labels of their events, so that no label has a count. It also
+//! needs one of two conditions on the reversed event. Either the same events precede it in the
+//! sequence and in the execution. Or only its predecessor and the events before that precede it,
+//! because all other events on its object happen after the first event. Otherwise the sequence is
+//! built.
 
 use crate::rt::event::NOWHERE;
 use crate::rt::event::id::ThreadId;
@@ -22,12 +24,12 @@ use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::cover::initials::touched;
 use crate::rt::engine::cover::walk::{Head, Walk};
 
-/// What has to be planned; the buffer is used again and again.
+/// The items that must be planned; the buffer is reused.
 #[derive(Default, Debug)]
 pub(crate) struct Needed {
-    /// In order; the reversed event is the last, if it is among them.
+    /// In order; the reversed event is the last, if it is an item.
     pub(crate) items: Vec<SequenceEvent>,
-    /// For each thread how many of its events are needed; the scratch of one call.
+    /// For each thread the number of its events that are needed; the buffer of one call.
     clock: Vec<u32>,
 }
 
@@ -40,10 +42,10 @@ impl Empty for Needed {
 }
 
 impl Walk<'_> {
-    /// Tells what has to be planned of the rest of the sequence, which must wake those who are
-    /// `asleep`, of whom the [`waker`](Walk::waker) wakes none; the reversed event [may come
-    /// first](crate::rt::engine::cover::comes_first) in it. False if the sequence must be made to
-    /// tell.
+    /// Computes which items of the rest of the sequence must be planned. They must wake the
+    /// sleepers in `asleep`, none of which the [`waker`](Walk::waker) wakes. `comes_first` says
+    /// whether the reversed event [comes first](crate::rt::engine::cover::comes_first). False if
+    /// the answer needs the built sequence.
     #[inline(never)]
     pub(crate) fn gather(
         &mut self,
@@ -56,7 +58,8 @@ impl Walk<'_> {
         };
         let is_cut = self.is_cut(self.second.operation.object);
         let (before, itself) = match self.unchanged {
-            // It happens after the first event, and is not among what is needed before it.
+            // The second event happens after the first event, and is not an item before the
+            // reversed event.
             Some(second_at) => (Some(second_at), 1),
             None if is_cut && self.is_plain(label) => (self.second.predecessor, 0),
             None => return false,
@@ -64,7 +67,7 @@ impl Walk<'_> {
         let (trace, clocks) = (self.execution.trace, self.execution.clocks);
         let Needed { items, clock } = needed;
         items.clear();
-        // Mostly nobody else has to be woken, and nothing comes before the reversed event.
+        // Mostly there is no other sleeper to wake, and no event precedes the reversed event.
         if asleep.is_empty() && (*self.taken || comes_first) {
             items.extend((!*self.taken).then(|| self.reversed(label)));
             return true;
@@ -105,11 +108,11 @@ impl Walk<'_> {
         true
     }
 
-    /// Joins the clocks of the events that wake those who are `asleep`. False if it cannot be told
-    /// which these are.
+    /// Joins the clocks of the events that wake the sleepers in `asleep`. False if these events
+    /// cannot be determined.
     #[inline(never)]
     pub(super) fn join_wakers(&mut self, asleep: &[Sleeper], clock: &mut [u32]) -> bool {
-        // Several often sleep with the same label.
+        // Several sleepers often have the same label.
         let mut last = None;
         for sleeper in asleep {
             let found = match last {
@@ -144,7 +147,7 @@ impl Walk<'_> {
     }
 
     /// The position of the first event in the rest of the sequence that does not commute with a
-    /// step that has this label, or [`NOWHERE`]; `None` if it cannot be told.
+    /// step that has this label, or [`NOWHERE`]; `None` if it cannot be determined.
     pub(super) fn first_against(&mut self, label: Label) -> Option<u32> {
         let Execution {
             trace,
@@ -172,7 +175,7 @@ impl Walk<'_> {
                 }
                 if !self.is_item(position) {
                     if other.is_total_on(object) {
-                        // Everything behind this one happens after it, and so after the first
+                        // Everything behind this event happens after it, and so after the first
                         // event.
                         break;
                     }

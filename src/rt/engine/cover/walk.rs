@@ -1,24 +1,27 @@
 //! Is the reversal of a race planned already?
 //!
-//! Most are: a sleeping thread covers the sequence, or a branch of the wakeup tree does. Both can
-//! be told from the execution itself, without making the sequence: its items are the events behind
-//! the first one that do not happen after it, so its first item of a thread is the thread's next
-//! event, what precedes an event are its races and the event before it, and what may not commute
-//! with a label are the events on its object. A [`Walk`] goes down a tree like that, and remembers
-//! for each thread how far it has come.
+//! Most reversals are: a step in the sleep set covers the sequence, or a branch of the wakeup tree
+//! does. The execution itself shows both, without building the sequence. The items of the sequence
+//! are the events behind the first one that do not happen after it. So the first item of a thread
+//! is the thread's next event; the events that precede an event are the first events of its races
+//! and the event before it in its thread; and only events on the object of a label can fail to
+//! commute with that label. A [`Walk`] descends a wakeup tree in this way, and remembers for each
+//! thread how many of its events it has consumed.
 //!
-//! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
+//! Only the sequence of a writer, which leaves out readers, is built before the walk
+//! ([`Reversal`]).
 //!
-//! A walk may also come by steps that are not in the sequence and commute with the rest of it. They
-//! happen before that rest, which therefore finds counts changed: three threads release an object,
-//! and two of them are such steps; then the third one, of which the sequence has no more than the
-//! release, is the last.
+//! A walk may also consume steps that are not in the sequence and commute with the rest of it. They
+//! happen before that rest and change the counts in it. Example: three threads release an object,
+//! and two of the releases are such steps. Then the third release, the only one in the sequence, is
+//! the last.
 //!
 //! The next execution often has the two events of the race too, and differs only behind them. Its
-//! sequence then begins alike and ends otherwise. If nothing of the end was needed to see that the
-//! reversal is covered (or to plan it), it is covered in that execution as well, and need not be
-//! looked at again: the walk is *settled*. Then what it came by lies before the second event in the
-//! execution, or is that event itself and has the same label whatever comes before it.
+//! sequence then begins alike and ends otherwise. If the end of the sequence was not needed to see
+//! that the reversal is covered (or to plan it), the reversal is covered in that execution as well
+//! and needs no second check: the walk is *settled*. Each consumed event of a settled walk lies
+//! before the second event in the execution, or is that event and has the same label in every such
+//! sequence.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation, Step};
@@ -35,50 +38,51 @@ use crate::rt::engine::sequence::{ReversedEvent, ReversibleRace};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
 
-/// A way through the sequence that executes `second` without `first`.
+/// A walk through the sequence that executes `second` without `first`.
 pub(crate) struct Walk<'a> {
     pub(super) execution: &'a Execution<'a>,
     pub(super) trace: &'a Trace,
     pub(super) clocks: &'a HappensBefore,
     pub(super) first: u32,
-    /// The thread of the first event, and which of its events it is.
+    /// The thread of the first event, and the event's index in this thread.
     pub(super) owner: (ThreadId, u32),
     pub(super) second: &'a ReversedEvent,
-    /// The parts of what it has come by ([`Consumed`]).
+    /// The parts of [`Consumed`].
     pub(super) gone: &'a mut [u32],
     pub(super) others: &'a mut Vec<Label>,
     pub(super) taken: &'a mut bool,
-    /// The label of the reversed event where nothing but the sequence is executed, once it was
-    /// asked for.
+    /// The label of the reversed event behind the items of the sequence alone, once a caller has
+    /// asked for it.
     pub(super) label: Option<Label>,
-    /// The position of the second event, if it is known that the reversed event has its label, and
-    /// that what may come before it in the sequence is what does so in the execution.
+    /// The position of the second event, if the reversed event is known to have its label, and if
+    /// the same events can precede it in the sequence and in the execution.
     pub(super) unchanged: Option<u32>,
-    /// The sequence, if it is not simply what does not happen after `first`.
+    /// The built sequence, if it differs from the events that do not happen after `first`.
     pub(super) known: Option<&'a Reversal>,
-    /// Whether there is no such sequence.
+    /// Whether the sequence is found not to exist.
     pub(super) impossible: bool,
     /// The position of the second event, if its race has only this reversal.
     pub(super) second_at: Option<u32>,
-    /// Which event of its thread that is; [`NOWHERE`] if its race has several reversals.
+    /// The index of the second event in its thread; [`NOWHERE`] if its race has several reversals.
     pub(super) second_index: u32,
-    /// Whether nothing behind the second event makes a difference to the walk so far.
+    /// Whether no event behind the second event has made a difference to the walk so far.
     pub(super) settled: bool,
 }
 
-/// Whether the reversed event is known to come first in the sequence, whatever comes behind the
-/// race. If it is asleep where the first one is, the reversal is covered: most that are covered are
-/// so by this, which can be told without a walk.
+/// Whether the reversed event is known to come first in the sequence, regardless of the events
+/// behind the race. If its step is in the sleep set at the first event's point, the reversal is
+/// covered. This test finds most of the covered reversals without a walk.
 #[inline]
 pub(crate) fn comes_first(execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
-    // Else its thread has other items before it.
+    // Otherwise its thread has other items before it.
     second.predecessor.is_none_or(|p| p < first)
         && nothing_on_its_object_comes_before(execution, first, second)
 }
 
-/// Whether it can be told at once that nothing in the sequence comes before the reversed event
-/// because of its object: all on the object happens after the first event, or what races with the
-/// reversed event comes before the first one, and it has the label of the second one.
+/// Whether a quick check shows that no event of the sequence on its object precedes the reversed
+/// event. Either all events on the object happen after the first event. Or the first events of the
+/// reversed event's races do not lie behind the first event, and the reversed event has the label
+/// of the second one.
 #[inline]
 fn nothing_on_its_object_comes_before(
     execution: &Execution<'_>,
@@ -93,13 +97,13 @@ fn nothing_on_its_object_comes_before(
     kind.is_always_alike() && second.race.is_some_and(is_latest)
 }
 
-/// Whether the event at `first` is such that everything on `object` behind it happens after it.
+/// Whether everything on `object` behind the event at `first` happens after it.
 #[inline]
 fn is_cut(execution: &Execution<'_>, first: u32, object: ObjectId) -> bool {
     execution.trace.at(first).label.is_total_on(object)
 }
 
-/// What comes first of a thread in the rest of the sequence.
+/// The first item of a thread in the rest of the sequence.
 #[cfg_attr(test, derive(PartialEq, Debug))]
 pub(super) enum Head<'a> {
     Event(Look<'a>),
@@ -108,7 +112,7 @@ pub(super) enum Head<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The beginning of the sequence.
+    /// A walk at the beginning of the sequence.
     #[inline(always)]
     pub(crate) fn new(
         execution: &'a Execution<'a>,
@@ -124,8 +128,8 @@ impl<'a> Walk<'a> {
         } = consumed;
         debug_assert!(!second.is_behind(execution, first));
         let second_at = second.race.map(|race| race.position);
-        // What most sleeping threads do not commute with is the reversed event, so its label is
-        // known from the beginning where it need not be made.
+        // Most sleepers do not commute with the reversed event, so its label is set from the
+        // beginning if it needs no computation.
         let alike = second.known_label();
         Walk {
             execution,
@@ -150,7 +154,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The sequence is this one, which was made.
+    /// The walk uses this sequence, which is built already.
     #[inline(never)]
     pub(crate) fn keep_to(&mut self, known: &'a Reversal) {
         self.label = known.items.last().map(|item| item.label);
@@ -158,21 +162,21 @@ impl<'a> Walk<'a> {
         self.settled = false;
     }
 
-    /// The position of the second event, if the sequence goes on from here to the reversed event
-    /// alike in every execution that has the same events up to there.
+    /// The position of the second event, if the sequence continues from here to the reversed event
+    /// in the same way in every execution that has the same events up to there.
     pub(crate) fn settled_at(&self) -> Option<u32> {
         let settled = self.settled && (*self.taken || self.second_is_always_alike());
         self.second_at.filter(|_| settled)
     }
 
-    /// Whether the reversal is covered, or impossible, in all those executions if it is in this
-    /// one.
+    /// Whether the reversal, if it is covered or impossible in this execution, is so in every
+    /// execution that has the same events up to the second one.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Whether the reversed event has the same label whatever else is in the sequence: because it
-    /// has only one, or because nothing else in the sequence can be on its object.
+    /// Whether the reversed event has the same label whatever the other items are: because its
+    /// operation has only one label, or because no other item can be on its object.
     pub(super) fn second_is_always_alike(&self) -> bool {
         let Operation { object, kind } = self.second.operation;
         match kind {
@@ -181,7 +185,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The way is what it is because this comes next of a thread.
+    /// Records that the path of the walk depends on `head`, the first item of a thread.
     #[inline]
     pub(super) fn rely_on(&mut self, head: &Head<'_>) {
         if !self.settled {
@@ -194,12 +198,13 @@ impl<'a> Walk<'a> {
         };
     }
 
-    /// Whether there turned out to be no such sequence.
+    /// Whether the walk has found that the sequence does not exist.
     pub(crate) fn is_impossible(&self) -> bool {
         self.impossible
     }
 
-    /// Whether this step, of an event with this label, may come first in the rest of the sequence.
+    /// Whether this step, with an event of this label, is a weak initial of the rest of the
+    /// sequence.
     #[inline(never)]
     pub(crate) fn has_weak_initial(&mut self, step: Step, label: Label) -> bool {
         let head = self.head(step.thread);
@@ -210,12 +215,13 @@ impl<'a> Walk<'a> {
         begins
     }
 
-    /// [`Walk::has_weak_initial`] at the beginning of the sequence for a thread that is asleep
-    /// there, where the reversed event was not found to be if it [comes first](comes_first).
+    /// [`Walk::has_weak_initial`] at the beginning of the sequence for a sleeper there. The caller
+    /// has found that the reversed event, if it [comes first](comes_first), is not in the sleep
+    /// set.
     ///
-    /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the
-    /// next event of its thread is in the sequence, so is what has woken the thread before that,
-    /// with which it does not commute, either.
+    /// Most sleepers do not commute with the reversed event. Such a sleeper is no weak initial. If
+    /// the next event of its thread is in the sequence, an event that wakes the thread comes before
+    /// that event in the sequence, and does not commute with the sleeper, either.
     #[inline(always)]
     pub(crate) fn has_weak_initial_sleeper(&mut self, sleeper: &Sleeper) -> bool {
         let &Sleeper { step, label } = sleeper;
@@ -234,8 +240,8 @@ impl<'a> Walk<'a> {
         self.has_weak_initial(step, label)
     }
 
-    /// Whether the reversed event comes first of its thread and has its label whatever comes before
-    /// it, so that it is known not to be asleep.
+    /// Whether the reversed event comes first of its thread and always has its label, so that the
+    /// caller has already found that it is not in the sleep set.
     #[inline]
     pub(super) fn second_was_asked_for(&self) -> bool {
         let ReversedEvent {
@@ -246,9 +252,9 @@ impl<'a> Walk<'a> {
         operation.kind.is_always_alike() && predecessor.is_none_or(|p| p < self.first)
     }
 
-    /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the
-    /// nodes by which it comes. Says whether a branch of the tree covers the sequence, or there
-    /// turned out to be none.
+    /// Descends the tree with these roots as far as the sequence leads, and adds the nodes on the
+    /// way to `path`. Returns whether a branch of the tree covers the sequence, or the sequence
+    /// does not exist.
     #[inline(always)]
     pub(crate) fn descend(&mut self, arena: &Arena, roots: List, path: &mut Vec<NodeId>) -> bool {
         let mut children = arena.iter(roots);
@@ -257,7 +263,8 @@ impl<'a> Walk<'a> {
             #[cfg(test)]
             assert_eq!(head, self.head(child.step.thread));
             let begins = self.begins_as(&head, child.step, child.label);
-            // The first one that may come first is the way, so it also hangs on those that may not.
+            // The walk takes the first child that is a weak initial, so its path also depends on
+            // the children that are none.
             self.rely_on(&head);
             if begins {
                 if child.children.is_empty() {
@@ -273,7 +280,7 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// [`Walk::has_weak_initial`] where this comes first of the step's thread.
+    /// [`Walk::has_weak_initial`] where `head` is the first item of the step's thread.
     #[inline(always)]
     pub(super) fn begins_as(&mut self, head: &Head<'_>, step: Step, label: Label) -> bool {
         match *head {
@@ -286,16 +293,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes by the first item of the thread, or by a step with this label if it has none. Whether
-    /// the way leads there has been asked.
+    /// Consumes the first item of the thread, or a step with this label if the thread has no item.
+    /// The caller has checked that it is a weak initial.
     pub(crate) fn go_by(&mut self, thread: ThreadId, label: Label) {
         let index = self.look_up(thread);
         let head = self.head_at(thread, index);
         self.pass(&head, thread, index, label);
     }
 
-    /// [`Walk::go_by`] where this comes first of the thread, and would be the event of the thread
-    /// with this index.
+    /// [`Walk::go_by`] where `head` is the first item of the thread, and `index` is the index that
+    /// its event has in the thread.
     #[inline(always)]
     pub(super) fn pass(&mut self, head: &Head<'_>, thread: ThreadId, index: u32, label: Label) {
         match *head {
@@ -312,8 +319,8 @@ impl<'a> Walk<'a> {
         self.head_at(thread, index)
     }
 
-    /// What comes first of the thread, of which so many events lie before the sequence or the way
-    /// has come by them.
+    /// The first item of the thread in the rest of the sequence. `index` events of the thread lie
+    /// before the sequence or are consumed.
     #[inline(always)]
     pub(super) fn head_at(&self, thread: ThreadId, index: u32) -> Head<'a> {
         // The second event of a race happens after the first one, and so is no item.
@@ -332,7 +339,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How many events of the thread lie before the sequence or the way has come by them.
+    /// The number of events of the thread that lie before the sequence or are consumed.
     #[inline]
     pub(super) fn look_up(&mut self, thread: ThreadId) -> u32 {
         let Some(gone) = self.gone.get_mut(thread.index()) else {
@@ -366,20 +373,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the first event is such that everything on `object` behind it happens after it.
+    /// Whether everything on `object` behind the first event happens after the first event.
     #[inline]
     pub(super) fn is_cut(&self, object: ObjectId) -> bool {
         is_cut(self.execution, self.first, object)
     }
 
-    /// [`Walk::is_cut`] where that is hardly ever asked.
+    /// [`Walk::is_cut`] for code that rarely runs.
     #[inline(never)]
     pub(super) fn ends_history(&self, object: ObjectId) -> bool {
         self.is_cut(object)
     }
 
-    /// Whether the way has come by the event at `position`, or the sequence begins behind it. No
-    /// other event may happen after the first one.
+    /// Whether the walk has consumed the event at `position`, or the sequence begins behind it. The
+    /// event must not happen after the first one.
     #[inline(always)]
     pub(super) fn is_gone(&self, position: u32) -> bool {
         position <= self.first || self.is_passed(position)
@@ -392,7 +399,7 @@ impl<'a> Walk<'a> {
         event.index < self.gone[event.thread.index()]
     }
 
-    /// The label that the reversed event has in the sequence if nothing else is executed.
+    /// The label that the reversed event has in the sequence if no other steps are executed.
     #[inline]
     pub(crate) fn second_label(&mut self) -> Option<Label> {
         if self.label.is_none() {
@@ -417,7 +424,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether what is ordered with an event that has this label is told by the label alone.
+    /// Whether the label alone tells which events are ordered with an event that has it.
     pub(super) fn is_plain(&self, label: Label) -> bool {
         label.class() != Class::Wait
             && !label.has_count()
@@ -425,7 +432,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The thread and the label of the reversed event, if it is in the rest of the sequence, and
-    /// the steps by which the way has come do not change its label.
+    /// the consumed steps do not change its label.
     pub(crate) fn waker(&self) -> Option<(ThreadId, Label)> {
         let label = self
             .label

@@ -1,7 +1,7 @@
-//! What does a driver leave to that of the next exploration?
+//! Which memory does the driver of the next exploration reuse?
 //!
-//! Its memory, and nothing else. The two functions here list all that a driver has, so that nothing
-//! is forgotten.
+//! All memory of the last driver, and none of its state. The two functions here name every field of
+//! a driver, so that none is forgotten.
 
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;

@@ -1,8 +1,8 @@
-//! Does a step come out as it did before, or as it was planned?
+//! Does a step have the same outcome as before, or as planned?
 //!
-//! What an execution shares with the one before it is made again, and what was planned follows.
-//! Both is known beforehand, so a program that depends on anything else than its schedule is found
-//! out here.
+//! The driver first makes the events of the common prefix again, and then the planned steps. Both
+//! are known in advance, so the comparison here finds a program that depends on more than its
+//! schedule.
 
 use std::mem::discriminant;
 
@@ -16,11 +16,11 @@ use crate::rt::relation::independence::Label;
 
 use crate::rt::engine::driver::{Driver, Next};
 
-/// What came of a step, or how the execution has ended with it.
+/// The result of a step, or the end of the execution if the step ends it.
 pub(crate) type Made<T> = Result<T, Box<End>>;
 
 impl Driver {
-    /// Repeats the next event of the kept prefix, or lets the thread begin that began before it.
+    /// Repeats the next event of the common prefix, or makes the thread begin that began before it.
     #[inline]
     pub(super) fn replay(&mut self) -> Next {
         if let Some((position, thread)) = self.trace.begun(self.begun)
@@ -54,7 +54,7 @@ impl Driver {
         self.made(step.thread, made)
     }
 
-    /// Makes a step of the kept prefix, and compares it with the event that it was before.
+    /// Makes a step of the common prefix, and compares it with its event in the execution before.
     #[inline(always)]
     pub(super) fn repeat(
         &mut self,
@@ -66,8 +66,8 @@ impl Driver {
         if operation.kind.is_of_a_life() {
             return self.repeat_in_life(step, operation, site);
         }
-        // What comes of an atomic stays in registers, as long as it does not meet with what comes
-        // of anything else.
+        // The result of an atomic operation stays in registers, as long as no code path merges it
+        // with the result of another kind of operation.
         if operation.kind.is_atomic() {
             let executed = self.machine.perform_atomic(step, operation, site);
             return self.compare(&executed, step, expected, (operation, site));
@@ -75,17 +75,17 @@ impl Driver {
         self.repeat_another(step, expected, operation, site)
     }
 
-    /// [`Driver::repeat`] for a step in the life of a thread, which is mostly made on a short way.
+    /// [`Driver::repeat`] for the spawn, exit or join of a thread, which mostly takes the fast
+    /// path.
     #[inline(never)]
     fn repeat_in_life(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
         self.machine.thread_op(step.thread, operation, site);
-        // It is the same event in all, so there is nothing to compare or to replace.
+        // The event is the same in every respect, so the trace needs no comparison and no update.
         self.after(step, &operation.kind)?;
         Ok(Outcome::Done)
     }
 
-    /// [`Driver::repeat`] for a step that is neither one in the life of a thread nor one on an
-    /// atomic.
+    /// [`Driver::repeat`] for a step that is neither a spawn, exit or join nor on an atomic.
     #[inline(never)]
     fn repeat_another(
         &mut self,
@@ -98,7 +98,7 @@ impl Driver {
         self.compare(&executed, step, expected, (operation, site))
     }
 
-    /// Compares what came of a step with the event that it was before.
+    /// Compares the result of a step with its event in the execution before.
     #[inline(always)]
     fn compare(
         &mut self,
@@ -121,11 +121,11 @@ impl Driver {
     pub(super) fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
         if rarely!(!self.machine.enabled(step.thread)) {
             if let Some(thread) = self.machine.next_to_begin() {
-                // Where the step was planned, this one had begun, and had to wait.
+                // This thread had begun, and was blocked, where the step was planned.
                 self.begin_thread(thread);
                 return Next::Begins(thread);
             }
-            // The step may be one of several waits that were let go at this point.
+            // The step may be one of several waits that were released at this point.
             let mut live = self.machine.live().iter();
             if live.all(|&thread| !self.machine.enabled(thread)) {
                 self.machine.release_waiters(self.position as u32);
@@ -140,8 +140,8 @@ impl Driver {
         self.machine.take_announced(step.thread);
         let Pending { operation, site } = *self.machine.last(step.thread);
         let planned = (step, label);
-        // What comes of an atomic stays in registers, as long as it does not meet with what comes
-        // of anything else.
+        // The result of an atomic operation stays in registers, as long as no code path merges it
+        // with the result of another kind of operation.
         let made = match operation.kind.is_atomic() {
             true => {
                 let executed = self.machine.perform_atomic(step, &operation, site);
@@ -169,7 +169,7 @@ impl Driver {
         self.as_planned(&executed, planned, (operation, site))
     }
 
-    /// Compares what came of a step of a wakeup sequence with what was planned.
+    /// Compares the result of a step of a wakeup sequence with the planned label.
     #[inline(always)]
     fn as_planned(
         &mut self,
@@ -190,14 +190,14 @@ impl Driver {
                 outcome_differs: true,
             }))));
         }
-        // A count in a plan tells who is woken, so it must be right.
+        // A count in a plan decides which threads wake, so it must be right.
         #[cfg(test)]
         assert!(label == planned);
         Ok(outcome)
     }
 
-    /// The thread's announced operation differs from the one that is expected (if it is known) or
-    /// cannot be performed.
+    /// Ends the execution: the thread's announced operation differs from the expected one (if that
+    /// is known) or cannot be performed.
     #[cold]
     fn misfit(&mut self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Next {
         let found = self.machine.pending(thread);
@@ -223,15 +223,15 @@ impl Driver {
     }
 }
 
-/// Whether an operation of this kind on `object` may be the repetition of the other: operands may
-/// be addresses, which differ.
+/// Whether an operation of this kind on `object` can be the repetition of `a`: operands may be
+/// addresses, which differ.
 #[inline]
 pub(super) fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
     a.object == object && discriminant(&a.kind) == discriminant(kind)
 }
 
 /// Whether two labels name the same event, as far as two executions can agree: the number of a
-/// wait's set and a count belong to the label, values do not.
+/// wait's read set and a count belong to the label, values do not.
 #[inline(always)]
 pub(super) fn same(a: Label, b: Label) -> bool {
     mostly!(a == b) || a.canonical() == b.canonical()

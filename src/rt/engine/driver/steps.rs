@@ -1,9 +1,9 @@
 //! How is one step made?
 //!
-//! By the thread that announces it ([`Driver::try_fast`], [`Driver::at_once`]) if that one goes on
-//! anyhow, and otherwise by whoever is to go on ([`Driver::next`]). Either way it is a step of the
-//! prefix that the execution shares with the one before, and must come out as it did then; or one
-//! of the sequence that was planned; or a new one, of a thread that the explorer chooses.
+//! The thread that announces the step makes it ([`Driver::try_fast`], [`Driver::at_once`]) if this
+//! thread makes the next step in any case; otherwise [`Driver::next`] picks the thread. Either way
+//! the step belongs to one of three groups: the common prefix, where it must have the same outcome
+//! as before; the planned sequence; or the new steps, of threads that the explorer chooses.
 
 use std::sync::atomic::Ordering;
 
@@ -21,16 +21,17 @@ use crate::rt::rare::{cold_path, rarely};
 use crate::rt::engine::driver::repeat::{Made, alike, same};
 use crate::rt::engine::driver::{Driver, Next};
 
-/// Where the last thread goes on anyhow, so many steps are made before there is a look at them.
-/// What is written down of them fits into the second cache of a processor several times over.
+/// The number of steps that a thread makes without a check of their events, where the thread of the
+/// last step always continues. The records of these steps fit into the second-level cache of a
+/// processor several times over.
 pub(super) const AT_ONCE: usize = if cfg!(test) { 3 } else { 2048 };
 
-/// A step that was made on the short way.
+/// The result of a step on the fast path.
 pub(crate) struct Short {
     pub(crate) outcome: Outcome,
-    /// How many events its thread has performed.
+    /// The number of events that its thread has performed.
     pub(crate) events: u32,
-    /// What it was for its thread, if that is not all noted yet.
+    /// The part of the step that is not yet recorded for its thread, if there is one.
     pub(crate) noted: Noticed,
 }
 
@@ -43,7 +44,7 @@ impl Driver {
         }
     }
 
-    /// A thread makes a fence, which is no step. `None` if it is one of too many.
+    /// Records a fence of a thread, which is no step. `None` if there are too many fences.
     pub(crate) fn note_fence(
         &mut self,
         thread: ThreadId,
@@ -83,9 +84,9 @@ impl Driver {
         self.bounds.events_max
     }
 
-    /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this
-    /// kind, whose memory holds this. These are most operations, so there is a short way for them;
-    /// `None` if it is too short.
+    /// [`Driver::at_once`] for an operation of this kind on an atomic, a reference count or a
+    /// mutex; `known` is the content of its memory. Most operations are of these kinds, so they
+    /// have a fast path; `None` if the fast path does not apply.
     #[inline(always)]
     pub(crate) fn try_fast(
         &mut self,
@@ -94,18 +95,18 @@ impl Driver {
         known: (ObjectKind, u64),
     ) -> Option<Short> {
         // The operation is in pieces, because it was written just now: a copy of the whole would
-        // have to wait for that, and is made only for the trace.
+        // have to wait for these writes, and is made only for the trace.
         let whole = Operation {
             object,
             kind: *kind,
         };
         let position = self.position;
-        // Where exploration is off that is noted with each step.
+        // Where exploration is off, each step must record that.
         if rarely!(self.regions.off()) {
             return None;
         }
         let (outcome, events, noted);
-        // Asked first, because it is what most steps of a long execution are.
+        // This condition comes first, because most steps of a long execution satisfy it.
         if self.is_free(position) {
             debug_assert!(position >= self.unbroken);
             if !self.last_goes_on && !leaves_the_others(kind) {
@@ -144,9 +145,9 @@ impl Driver {
         })
     }
 
-    /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which
-    /// there is a short way, too. Gives how many events the thread has performed; `None` if the way
-    /// is too short, and nothing was done.
+    /// [`Driver::at_once`] for a spawn, exit or join ([`OpKind::is_of_a_life`]), which has a fast
+    /// path, too. Returns the number of events that the thread has performed; `None` if the fast
+    /// path does not apply and no step was made.
     #[inline(always)]
     pub(crate) fn step_thread_op(
         &mut self,
@@ -184,7 +185,7 @@ impl Driver {
         Some(index + 1)
     }
 
-    /// Whether the thread that runs makes the next step, as far as that is known without its
+    /// Whether the running thread makes the next step, as far as that is known without its
     /// operation.
     #[inline]
     pub(crate) fn goes_on(&self, thread: ThreadId) -> bool {
@@ -195,15 +196,14 @@ impl Driver {
         }
     }
 
-    /// Whether nothing speaks against that the thread that made the last step makes the one at this
-    /// position too.
+    /// Whether the thread of the last step also makes the step at this position.
     #[inline]
     fn is_free(&self, position: usize) -> bool {
         position.wrapping_sub(self.free_from) < self.free_for
     }
 
-    /// The thread goes on for so many steps behind the next one, which it has not announced yet if
-    /// it `begins`.
+    /// The thread makes this many steps behind the next one without a call of the explorer. If the
+    /// thread `begins`, it has not announced its next step yet.
     #[inline]
     fn let_go_on(&mut self, further: usize, begins: bool) {
         let announced = usize::from(!begins);
@@ -212,8 +212,9 @@ impl Driver {
         self.free_for = further.saturating_add(1 - announced).min(most);
     }
 
-    /// Gives clocks to the last steps before they leave the caches, which a long execution does not
-    /// fit into, and lets this thread go on, which makes the next step.
+    /// Computes the clocks of the last steps before these leave the caches, because a long
+    /// execution does not fit into a cache. Then the thread `next`, which makes the next step,
+    /// continues.
     #[cold]
     #[inline(never)]
     fn look_back(&mut self, next: ThreadId) {
@@ -227,7 +228,8 @@ impl Driver {
         self.let_go_on(AT_ONCE, begins);
     }
 
-    /// The explorer is to be asked before the next step, unless it always says the same.
+    /// Makes the driver ask the explorer before the next step, unless the explorer's answer is
+    /// always the same.
     #[inline]
     pub(super) fn ask_again(&mut self) {
         if !self.last_goes_on {
@@ -235,8 +237,8 @@ impl Driver {
         }
     }
 
-    /// Whether a thread that was let go on makes a step of this kind unasked. After one that may
-    /// concern the others there is a question.
+    /// Whether a thread that may continue makes a step of this kind without a call of the explorer.
+    /// After a step that may affect other threads the driver asks the explorer again.
     #[inline]
     fn goes_on_with(&mut self, kind: &OpKind) -> bool {
         if self.last_goes_on {
@@ -251,9 +253,9 @@ impl Driver {
         true
     }
 
-    /// Makes the step that the thread that made the last one is about to announce, if it is the
-    /// next one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are
-    /// such steps. `None` if nothing was done.
+    /// Makes the step that the thread of the last step is about to announce, if this is the next
+    /// step in any case. Then there is no announcement and no call of the explorer; most steps are
+    /// such steps. `None` if no step was made.
     #[inline(always)]
     pub(crate) fn at_once(
         &mut self,
@@ -267,7 +269,8 @@ impl Driver {
         }
     }
 
-    /// [`Driver::at_once`] where the thread goes on. The short ways leave little of that.
+    /// [`Driver::at_once`] where the thread continues. The fast paths leave few steps for this
+    /// function.
     #[inline(never)]
     fn make_at_once(
         &mut self,
@@ -298,9 +301,9 @@ impl Driver {
         Ok(Some(executed.outcome))
     }
 
-    /// Makes the next step: picks a thread whose announced operation can happen, and executes it;
-    /// or says whose code begins. Every live thread that has begun must have announced its
-    /// operation.
+    /// Makes the next step: picks a thread with an enabled announced operation, and executes the
+    /// operation; or returns the thread that begins. Every live thread that has begun must have
+    /// announced its operation.
     #[inline]
     pub(crate) fn next(&mut self) -> Next {
         if self.position < self.replayed {
@@ -321,7 +324,7 @@ impl Driver {
         if self.last_goes_on
             && let Some(thread) = default_thread(&self.machine, self.current, |_| true)
         {
-            // This is what the explorer would say.
+            // The explorer would choose the same step.
             if !self.is_free(self.position) {
                 self.look_back(thread);
             }
@@ -330,7 +333,7 @@ impl Driver {
         self.ask()
     }
 
-    /// Makes the step that the explorer chooses, or lets the thread begin that it chooses.
+    /// Makes the step that the explorer chooses, or makes the chosen thread begin.
     #[inline(never)]
     fn ask(&mut self) -> Next {
         self.ask_again();
@@ -363,13 +366,13 @@ impl Driver {
         }
     }
 
-    /// Whether a thread is to be held up.
+    /// Whether the execution delays a thread.
     #[inline]
     fn holds_up(&self) -> bool {
         self.machine.limits.learnt.held.is_some()
     }
 
-    /// Whether this thread is to be held up now.
+    /// Whether this thread is delayed now.
     pub(crate) fn is_delayed(&self, thread: ThreadId) -> bool {
         let machine = &self.machine;
         let is_here = |hold: &Hold| {
@@ -378,14 +381,14 @@ impl Driver {
         machine.limits.learnt.held.as_ref().is_some_and(is_here)
     }
 
-    /// There are threads, and none can run: lets waiting ones go, or says how the execution has
-    /// ended.
+    /// There are threads, and none is enabled: releases waiting ones, or returns the end of the
+    /// execution.
     #[cold]
     #[inline(never)]
     fn stuck(&mut self) -> Option<End> {
         let stuck = self.blocked();
-        // Whatever a waiting thread would do from here on comes after everything else, so nothing
-        // is lost by not looking at it.
+        // Each further step of a waiting thread would come after all other steps, so leaving these
+        // steps out loses no trace.
         for (why, pruned) in [
             (Reason::Assumed, Pruned::Assumed),
             (Reason::Rounds, Pruned::Rounds),
@@ -408,17 +411,19 @@ impl Driver {
         Some(match livelock {
             _ if may_block => End::Complete,
             Some(rounds) => End::Livelock { stuck, rounds },
-            // They would look again for ever, as is seen where they do.
+            // These threads would look again for ever. Where each of their rounds is made of steps,
+            // the exploration shows that.
             None if in_vain.is_some() => End::Livelock { stuck, rounds: 1 },
             None => End::Deadlock(stuck),
         })
     }
 
-    /// The thread has come to a spin hint. Gives what it announces there, if that is something.
+    /// The thread has reached a spin hint. Returns the operation that the thread announces there,
+    /// if there is one.
     #[inline(never)]
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         if !self.machine.limits.learnt.awaits.is_empty() {
-            // As [`Driver::executed`], beside which the machine cannot be used.
+            // The same as [`Driver::executed`], which would borrow the machine too.
             let events = self.trace.events();
             let executed = &events[..self.position.min(events.len())];
             let in_vain = self.machine.looked_in_vain(thread, site, executed);
@@ -429,8 +434,8 @@ impl Driver {
         self.machine.hint(thread, site)
     }
 
-    /// Lets the code of a thread begin. The caller says that, because a [`Next`] in memory is read
-    /// in larger pieces than it was written in, for which a processor waits.
+    /// Makes the code of a thread begin. The caller constructs the [`Next`]: from memory it would
+    /// be read in larger pieces than it was written in, and a processor stalls on that.
     #[inline]
     pub(super) fn begin_thread(&mut self, thread: ThreadId) {
         self.trace.note_begin(self.position, thread);
@@ -438,16 +443,16 @@ impl Driver {
         self.machine.begin(thread);
     }
 
-    /// Finds out up to where the events that are repeated follow each other without another
-    /// thread's beginning.
+    /// Finds the position up to which the repeated events follow each other without the beginning
+    /// of a thread in between.
     #[inline]
     pub(super) fn find_break(&mut self) {
         let next = self.trace.begun(self.begun);
         self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
     }
 
-    /// What happens where this thread is to make its next step, if that cannot be made: it begins,
-    /// or there are too many events.
+    /// The result in place of this thread's next step, if the step cannot be made: the thread
+    /// begins, or there are too many events.
     #[inline(always)]
     pub(super) fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
         if self.machine.is_to_begin(thread) {
@@ -460,15 +465,15 @@ impl Driver {
         None
     }
 
-    /// Makes the announced step of this thread, or lets it begin.
+    /// Makes the announced step of this thread, or makes the thread begin.
     #[inline(always)]
     fn run(&mut self, step: Step) -> Next {
         if let Some(next) = self.instead_of_step(step.thread) {
             return next;
         }
         let Pending { operation, site } = self.machine.take(step.thread);
-        // What comes of a step stays in registers, as long as it does not meet with what comes of
-        // another kind.
+        // The result of a step stays in registers, as long as no code path merges it with the
+        // result of another kind of step.
         let made = match operation.kind.is_of_a_life() {
             true => self.new_thread_op(step, &operation, site),
             false => self.make_anew(step, &operation, site),
@@ -476,9 +481,8 @@ impl Driver {
         self.made(step.thread, made)
     }
 
-    /// [`Driver::run`] for a step in the life of a thread. It is mostly the end of another one that
-    /// is announced, because only that may have to be waited for, and with the kind in sight,
-    /// little is left of it.
+    /// [`Driver::run`] for a spawn, exit or join. Mostly the announced operation is a join, because
+    /// only a join can be blocked. Once the compiler sees this kind, it removes most of the code.
     #[inline(never)]
     fn new_thread_op(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
         let Operation { object, kind } = *operation;
@@ -519,7 +523,7 @@ impl Driver {
         (self.trace).append(executed.event(step, index, operation, site));
     }
 
-    /// A step of this thread has been made.
+    /// Counts the step of this thread that has been made.
     #[inline(always)]
     pub(super) fn advance(&mut self, thread: ThreadId) {
         self.regions.push(self.position);
@@ -542,7 +546,7 @@ impl Driver {
         }
     }
 
-    /// What came of the step of this thread.
+    /// Turns the result of this thread's step into a [`Next`].
     #[inline(always)]
     pub(super) fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
         match made {
@@ -551,7 +555,7 @@ impl Driver {
         }
     }
 
-    /// [`Driver::over`] where it has ended with a step.
+    /// [`Driver::over`] where the execution has ended with a step.
     #[cold]
     #[inline(never)]
     #[expect(
@@ -562,14 +566,14 @@ impl Driver {
         self.over(*end)
     }
 
-    /// There are as many events as there may be, and another one is to happen.
+    /// Ends an execution that has the maximal number of events, and would have another one.
     #[cold]
     fn too_long(&mut self) -> Next {
         let end = self.too_many();
         self.over(end)
     }
 
-    /// The end of an execution that has as many events as there may be.
+    /// The end of an execution that has the maximal number of events.
     fn too_many(&self) -> End {
         End::TooManyEvents {
             limit: self.bounds.events_max,
@@ -577,7 +581,7 @@ impl Driver {
         }
     }
 
-    /// How many events there may be beside the hints that count.
+    /// The most events beside the hints that count.
     #[inline]
     fn events_max(&self) -> usize {
         self.bounds.events_max.saturating_sub(self.hints)
@@ -589,25 +593,25 @@ impl Driver {
         self.bounds.hints_count
     }
 
-    /// A thread has come to a spin hint. Gives the end of the execution if that is one event too
-    /// many.
+    /// A thread has reached a spin hint. Returns the end of the execution if the hint is one event
+    /// too many.
     pub(crate) fn count_hint(&mut self) -> Option<End> {
         if !self.bounds.hints_count {
             return None;
         }
         self.hints += 1;
-        // A thread that was let go on was so up to the number of events that there were to be.
+        // The number of free steps was computed from the former limit of events.
         self.free_for = 0;
         (self.position + self.hints > self.bounds.events_max).then(|| self.too_many())
     }
 
-    /// The execution has ended like this.
+    /// Ends the execution with `end`.
     pub(super) fn over(&mut self, end: End) -> Next {
         self.end = Some(end);
         Next::Ended
     }
 
-    /// How the execution has ended that [`Driver::next`] said was over.
+    /// The end of the execution, after [`Driver::next`] has returned [`Next::Ended`].
     pub(crate) fn take_end(&mut self) -> End {
         self.end.take().expect("dpor bug: it has not ended")
     }

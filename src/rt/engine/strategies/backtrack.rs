@@ -1,21 +1,22 @@
 //! What if each point keeps a set of threads to try, filled by races?
 //!
-//! \[SS\] Algorithms 1, 3 and 5. Every reversed pair asks that some thread be tried at the point
-//! before its first event. Which one makes the difference: `Source` is content with any initial of
-//! the sequence, which gives source sets; `Classic` (Flanagan and Godefroid's backtracking, with
-//! sleep sets) wants one that happens before the reversed event, which gives persistent sets
-//! (\[SS\] section 5.1). Both remember a thread and not a sequence, so both run into executions in
-//! which every enabled thread is asleep.
+//! \[SS\] Algorithms 1, 3 and 5. Every reversal asks for some thread at the point before its first
+//! event. The two algorithms differ in the choice of this thread. `Source` accepts any initial of
+//! the sequence, which gives source sets. `Classic` (Flanagan and Godefroid's backtracking, with
+//! sleep sets) requires an initial that happens before the reversed event, which gives persistent
+//! sets (\[SS\] section 5.1). Both store a thread and not a sequence, so both reach executions in
+//! which every enabled thread is in the sleep set.
 //!
-//! Deviation 1: races are looked for when an execution has ended, and each sequence goes over the
-//! whole of it, as for Optimal-DPOR. Cut at the reversed event, as the paper has it for
-//! Source-DPOR, it would not do: the reversed event may come out differently, and then depend on a
-//! later event that its old label commutes with. The smallest program known: a channel with
-//! `try_recv` in one thread, `send` in another, and a third that makes two steps and drops its
+//! Deviation 1: the search for races runs at the end of an execution, and each sequence covers the
+//! whole execution, as for Optimal-DPOR. A sequence that is cut at the reversed event, as in the
+//! paper's Source-DPOR, would not be enough: the reversed event may have another outcome, and then
+//! depend on a later event that its old label commutes with. The smallest program known: a channel
+//! with `try_recv` in one thread, `send` in another, and a third that makes two steps and drops its
 //! sender.
 //!
-//! Deviation 2: another outcome of an event is a reversal like the others, so that a thread that is
-//! asleep with one outcome, and goes on with another, does not hide what comes before the first.
+//! Deviation 2: another outcome of an event is a reversal like the others. So a thread that is in
+//! the sleep set with one outcome, and continues with another, does not hide the events before the
+//! first.
 
 use crate::rt::event::operation::Step;
 use crate::rt::event::verdict::Pruned;
@@ -26,7 +27,7 @@ use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
-/// Explores what backtrack sets ask for.
+/// The explorer that explores the steps in its backtrack sets.
 pub(crate) struct Backtrack {
     free: TieBreak,
     /// Whether the added thread must happen before the reversed event.
@@ -40,7 +41,7 @@ pub(crate) struct Backtrack {
 struct Level {
     sleep: Vec<Sleeper>,
     taken: Option<(Step, Option<Label>)>,
-    /// Every step that was ever asked for here, the taken one included.
+    /// Every step that a reversal has asked for here, the taken one included.
     backtrack: Vec<Step>,
     todo: Vec<Step>,
 }
@@ -73,14 +74,15 @@ impl Backtrack {
         }
     }
 
-    /// Sees to it that the sequence in `reversal` is begun at `depth`.
+    /// Ensures that the sequence in `reversal` is begun at `depth`.
     fn cover(&mut self, execution: &Execution<'_>, depth: usize) {
         if execution.is_frozen(depth) {
             return;
         }
         let v = &self.reversal;
         let last = v.items.len() - 1;
-        // Only the last item's direct predecessors are known; the others come before one of them.
+        // Only the direct predecessors of the last item are known; the other items happen before
+        // one of them.
         let leads_to_last = |at: usize| {
             (at..last).any(|j| {
                 v.precedes(execution, j, last) && (j == at || v.precedes(execution, at, j))

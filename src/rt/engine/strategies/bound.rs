@@ -1,50 +1,51 @@
-//! What can be reached with few interventions of the scheduler?
+//! Which traces can be reached with few interventions of the scheduler?
 //!
 //! Most bugs need two or fewer preemptions (Musuvathi and Qadeer, *Iterative Context Bounding*,
 //! PLDI 2007), and the number of traces within a fixed bound grows polynomially with the length of
-//! the test. [`Bounded`] explores exactly the traces that have a linearisation whose [`Price`] (in
-//! preemptions, context switches or delays) is at most k: first those that cost nothing, then those
-//! that cost one, and so on. No bound means: until there are no more.
+//! the test. [`Bounded`] explores exactly the traces that have a linearisation with a [`Price`] (in
+//! preemptions, context switches or delays) of at most k: first the traces of price 0, then those
+//! of price 1, and so on. Without a bound it continues until no traces are left.
 //!
-//! What is remembered is where the search has been: a prefix's trace together with the thread that
-//! ran last, as far as that matters. Two prefixes that agree in both have the same continuations at
-//! the same prices, and the second one is given up. Mostly it is not even begun: what trace a step
-//! leads to is known before it is executed ([`ahead`]), and looked up when the step's turn has come
-//! ([`seen`]).
+//! The search remembers the places that it has visited: a place is the trace of a prefix together
+//! with the thread that made the last step, as far as this thread matters. Two prefixes with the
+//! same place have the same continuations at the same prices, and the search prunes the second one.
+//! Mostly it does not even begin the second one: the trace behind a step is known before the step
+//! is executed ([`ahead`]), and looked up when it is the step's turn ([`seen`]).
 //!
-//! Races and sleep sets as they are cannot tell what to try: the execution in which a race shows
+//! Plain races and sleep sets cannot decide which steps to try. The execution in which a race shows
 //! may lie beyond the bound although its reversal does not (Coons, Musuvathi, McKinley, *Bounded
 //! Partial-Order Reduction*, OOPSLA 2013, section 3), and a sleep set drops a continuation in
-//! favour of one that costs more. For one kind of branch they can, and it is by far the most
-//! frequent one: that a thread is preempted which could go on with an operation `a`. Whatever the
-//! others do before `a` they can do behind it instead, at the same price, as long as nothing of
-//! that depends on `a`: the preemption comes one operation later. So
+//! favour of one with a higher price. But they can decide one kind of branch, by far the most
+//! frequent one: the preemption of a thread that could perform an operation `a`. Every step that
+//! other threads make before `a` can happen behind `a` instead, at the same price, as long as none
+//! of these steps depends on `a`: the preemption comes one operation later. So
 //!
-//! * the thread sleeps while it is preempted, until something happens that depends on `a`; or until
-//!   a thread has to wait that `a` could let go, because a switch from that one would not be free
+//! * the preempted thread is in the sleep set until an event happens that depends on `a`; or until
+//!   a thread is blocked that `a` could enable, because a switch from that thread would not be free
 //!   behind `a`;
-//! * the branch is not explored before a dependence on `a` has shown, with another thread's
-//!   operation behind `a` or one that `a` keeps from happening. Behind `a` it shows for no more
-//!   than the branch costs ([`parked`]).
+//! * the branch is not explored before a dependence on `a` has shown: another thread's operation
+//!   behind `a` depends on it, or `a` disables one. An execution that shows it behind `a` costs no
+//!   more than the branch ([`parked`]).
 //!
-//! A delay is not counted for the thread that is passed over but for the others, so none of this
-//! holds of delays; nor does it where a thread is not preempted but waits or has ended, for the
-//! first of the others to run is then free, and to come back to it is not. There every enabled
-//! thread is tried.
+//! A delay is charged to the other threads, not to the thread that is passed over, so none of this
+//! holds for delays. Nor does it hold where a thread is not preempted but is blocked or finished:
+//! the first other thread to run is then free, and a return to it is not. There the search tries
+//! every enabled thread.
 //!
-//! That nothing was left out can be told although the bound has cut something off: what is too dear
-//! at one place may be explored from another one ([`left_out`]).
+//! A search within a bound may have explored all traces although the bound has excluded some steps:
+//! a step that is too dear at one place may be explored from another one ([`left_out`]).
 //!
-//! The search goes from cheap to dear, so the first visit is mostly the cheapest. Where it is not,
-//! or where more threads slept, what follows is explored once more.
+//! The search goes from low prices to high ones, so the first visit of a place is mostly the
+//! cheapest. Where it is not, or where more threads were in the sleep set at the first visit, the
+//! search explores the continuations once more.
 //!
 //! Some definitions:
 //!
-//! 1. Where the test has switched exploration off, the cheapest thread runs, and costs nothing.
-//!    What one operation does and what is explored behind it are not the same wherever it comes
-//!    then, so every preemption is tried.
-//! 2. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
-//!    that two of a million traces collide has a chance below 10^-26.
+//! 1. Where the test has switched exploration off, the thread with the lowest price runs, and costs
+//!    nothing. There the effect of an operation and the exploration behind it depend on the place,
+//!    so the search tries every preemption.
+//! 2. A hash of 128 bits identifies the trace of a prefix, so that memory stays small; two of a
+//!    million traces collide with a chance below 10^-26.
 
 mod ahead;
 mod left_out;
@@ -73,50 +74,51 @@ use crate::rt::engine::strategies::bound::seen::{Place, Seen, Way};
 use crate::rt::engine::strategies::bound::sleep::Sleep;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
-/// The explorer that visits traces in the order of what they cost.
+/// The explorer that visits traces in the order of their prices.
 pub(crate) struct Bounded {
     price: Price,
-    /// The most that an execution may cost.
+    /// The highest price of an execution.
     most: u32,
-    /// What the executions cost that are explored now.
+    /// The price of the executions that are explored now.
     round: u32,
     /// The points of the current execution.
     levels: Vec<Level>,
     ahead: Ahead,
     seen: Seen,
-    /// How the current execution comes to its next point.
+    /// The price and the sleep set with which the current execution reaches its next point.
     way: Way,
     parked: Parked,
-    /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2,
-    /// ... more.
+    /// The branches of executions with the current price, and those with a price that is higher by
+    /// 1, 2, ...
     now: Vec<Branch>,
     later: VecDeque<Vec<Branch>>,
-    /// Prefixes of branches, sharing their beginnings. The first node stands for the empty prefix.
+    /// Prefixes of branches, which share their beginnings. The first node stands for the empty
+    /// prefix.
     nodes: Vec<Node>,
-    /// The nodes of the prefix that this execution was told to follow.
+    /// The nodes of the prefix in the plan of this execution.
     followed: Vec<u32>,
     /// Whether a branch was left out because of `most`.
     cut: bool,
-    /// What was left out because of it, which may be explored all the same.
+    /// The steps that were left out because of `most`, and may be explored all the same.
     left_out: LeftOut,
     /// Whether the test switches exploration off somewhere.
     regions: bool,
     started: bool,
-    /// Who can go on at this point.
+    /// The threads that are enabled at this point.
     able: Vec<ThreadId>,
-    /// What each of them costs.
+    /// The price of each of them.
     costs: Vec<(ThreadId, u32)>,
-    /// What has just been found to be depended on.
+    /// The events that other events have just been found to depend on.
     raced: Vec<u32>,
-    /// The scratch of [`Bounded::postpone`].
+    /// The buffer of [`Bounded::postpone`].
     branches: Vec<Branch>,
 }
 
 /// A point of the current execution, before the event of the same number.
 struct Level {
-    /// The thread that ran last.
+    /// The thread that made the last step.
     last: ThreadId,
-    /// What else can be tried that costs nothing.
+    /// The other free steps that are still to be tried.
     todo: Vec<Candidate>,
     /// The node of the prefix, if it has one yet.
     node: Option<u32>,
@@ -128,7 +130,7 @@ struct Node {
     step: Step,
 }
 
-/// A step, the trace that it leads to, if that could be told, and how.
+/// A step, the trace behind it, if that is known in advance, and its way.
 #[derive(Clone, Copy)]
 struct Candidate {
     step: Step,
@@ -143,7 +145,7 @@ struct Branch {
 }
 
 impl Bounded {
-    /// Executions that cost no more than `most`.
+    /// Explores executions with a price of at most `most`.
     pub(crate) fn new(price: Price, most: usize) -> Bounded {
         Bounded {
             price,
@@ -172,14 +174,15 @@ impl Bounded {
         }
     }
 
-    /// The same, where a thread is preempted as early as it may have to be: that is not always
-    /// necessary, but among executions that cost the same those come first that are easier to read.
+    /// The same, where a preemption comes as early as may be necessary. Some of these preemptions
+    /// are unnecessary, but among executions of the same price those that are easier to read come
+    /// first.
     pub(crate) fn early(mut self) -> Bounded {
         self.ahead.early = true;
         self
     }
 
-    /// The same, where nothing is left out because of what depends on what.
+    /// The same, without the reduction by dependence.
     #[cfg(test)]
     pub(crate) fn without_reduction(price: Price, most: usize) -> Bounded {
         Bounded {
@@ -188,10 +191,10 @@ impl Bounded {
         }
     }
 
-    /// Brings the points up to the end of the trace, and learns from its new events.
+    /// Extends the points to the end of the trace, and learns from the new events.
     fn arrive(&mut self, trace: &Trace, machine: &Machine) {
         self.ahead.arrive(trace, machine, &mut self.raced);
-        // The point of a choice is visited twice where waiting threads were let go.
+        // The search visits the point of a choice twice where waiting threads were released.
         self.levels.truncate(trace.len());
         for depth in self.levels.len()..=trace.len() {
             let last = match depth.checked_sub(1) {
@@ -209,7 +212,7 @@ impl Bounded {
         }
     }
 
-    /// Explores what has waited for these events to be depended on.
+    /// Schedules the branches that have waited until another event depends on one of these events.
     fn learn(&mut self) {
         let mut released = Vec::new();
         for event in self.raced.drain(..) {
@@ -221,7 +224,7 @@ impl Bounded {
         }
     }
 
-    /// Remembers a branch until executions may cost so much.
+    /// Stores a branch until executions may have its price.
     fn schedule(&mut self, branch: Branch) {
         match branch.candidate.way.cost.checked_sub(self.round + 1) {
             None => self.now.push(branch),
@@ -235,7 +238,7 @@ impl Bounded {
         }
     }
 
-    /// From here on no preemption is left out.
+    /// From here on the search leaves out no preemption.
     #[cold]
     fn note_regions(&mut self) {
         self.regions = true;
@@ -247,8 +250,8 @@ impl Bounded {
         }
     }
 
-    /// Finds out where a step leads that costs so much, and by which operation, if that can be
-    /// told.
+    /// Computes the trace behind a step on this way, and the operation of the step, if these are
+    /// known in advance.
     fn attempt(&mut self, at: &Point<'_>, step: Step, way: Way) -> (Candidate, Option<Tried>) {
         let machine = at.machine;
         let tried = self.ahead.attempt(machine, step);
@@ -268,7 +271,8 @@ impl Bounded {
         (candidate, tried)
     }
 
-    /// Who sleeps at this point, of those who slept when it was come to.
+    /// The threads of `sleep` that are still in the sleep set at this point; `sleep` is the set
+    /// when the search reached the point.
     fn still_asleep(&self, at: &Point<'_>, last: ThreadId, sleep: Sleep) -> Sleep {
         if sleep == Sleep::NONE || self.regions {
             return Sleep::NONE;
@@ -281,8 +285,8 @@ impl Bounded {
         sleep.filter(|thread| object(thread) != stuck)
     }
 
-    /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is
-    /// explored already.
+    /// Notes that the search is at this point. Returns the way on which to continue; `None` if all
+    /// continuations are explored already.
     fn visit(&mut self, at: &Point<'_>, last: ThreadId) -> Option<Way> {
         let place = Place {
             last: self.price.representative(at, &self.able, last),
@@ -293,18 +297,18 @@ impl Bounded {
                 sleep: self.still_asleep(at, last, self.way.sleep),
                 ..self.way
             },
-            // Whatever it has cost.
+            // The price does not matter here.
             true => Way::default(),
         };
         self.seen.visit(self.ahead.key(at.trace.len()), place, way)
     }
 
-    /// Whether all that can follow the step has been explored, or is being.
+    /// Whether all continuations behind the step have been explored, or are being explored.
     fn visited(&self, Candidate { step, to, way }: Candidate) -> bool {
         let is_covered = |key| {
             self.seen.covers(key, |place| match place.last {
                 Some(last) => (last == step.thread && place.enabled).then_some(way),
-                // The thread may have to wait, and wake others.
+                // The thread may be blocked behind the step, and may enable others.
                 None => Some(Way {
                     sleep: Sleep::NONE,
                     ..way
@@ -314,9 +318,9 @@ impl Bounded {
         to.is_some_and(is_covered)
     }
 
-    /// Remembers to run these threads at this point, each once executions may cost so much, and
-    /// once another thread's operation is known to depend on the one that is `preempted`, if one
-    /// is.
+    /// Schedules these threads at this point, each once executions may have its price, and, if an
+    /// operation is `preempted`, once another thread's operation is known to depend on that
+    /// operation.
     fn postpone(
         &mut self,
         at: &Point<'_>,
@@ -337,7 +341,7 @@ impl Bounded {
                 branches.push(Branch { node, candidate });
             }
         }
-        // Where no other thread could go on, nothing is to be known of the operation.
+        // If no other thread is enabled, the operation needs no entry.
         let any = too_dear || !branches.is_empty();
         let parked = preempted
             .filter(|_| any)
@@ -354,8 +358,8 @@ impl Bounded {
         self.branches = branches;
     }
 
-    /// Notes what this thread can do at this point as left out, as long as that is of use. It would
-    /// have been done before an operation that is `preempted`, if one is.
+    /// Notes the steps of this thread at this point as left out, while these notes are still
+    /// complete. If an operation is `preempted`, the steps would have come before it.
     fn leave_out(
         &mut self,
         at: &Point<'_>,
@@ -405,7 +409,7 @@ impl Bounded {
         }
         self.followed.push(0);
         self.followed.reverse();
-        // What the last execution has of it stays.
+        // The common prefix with the last execution stays.
         let both = self.levels.iter().zip(&self.followed);
         let same = both.take_while(|(level, node)| level.node == Some(**node));
         plan.common_prefix = same.count().saturating_sub(1);
@@ -424,7 +428,7 @@ impl Bounded {
         self.ahead.truncate(point);
     }
 
-    /// The next step that costs nothing more, if one is left on the current execution.
+    /// Plans the next step without additional price, if the current execution has one left.
     fn free_step(&mut self, plan: &mut Plan) -> bool {
         while let Some(depth) = (self.levels.iter()).rposition(|level| !level.todo.is_empty()) {
             while let Some(candidate) = self.levels[depth].todo.pop() {
@@ -442,8 +446,8 @@ impl Bounded {
         false
     }
 
-    /// The step to make at a point that was come to on this way. Notes the others that cost
-    /// nothing, and remembers those that cost something.
+    /// The step to make at a point that the search reached on this way. Notes the other free steps,
+    /// and schedules those with a price.
     fn choose_among(
         &mut self,
         at: &Point<'_>,
@@ -471,7 +475,7 @@ impl Bounded {
         let only_chooses = todo.iter().all(|candidate| candidate.step.thread == last)
             && matches!(pending(at, last), Some(OpKind::Choose { .. }));
         let preempted = match next {
-            // What is chosen depends on nothing, so what is known of one outcome holds for each.
+            // No event depends on a choice, so the facts about one outcome hold for each.
             Some(next) if next.step.thread == last && (todo.is_empty() || only_chooses) => {
                 operation
             }
@@ -531,8 +535,8 @@ impl Explorer for Bounded {
             };
             self.now = later;
             self.now.reverse();
-            // What branches off early in an early execution comes first: a failure is easier to
-            // read there.
+            // The branches that leave an early execution at an early point come first: a failure is
+            // easier to read there.
             self.now.sort_by_key(|branch| Reverse(branch.node));
             self.round += 1;
         }
@@ -566,7 +570,7 @@ impl Explorer for Bounded {
     }
 
     fn finish(&mut self, execution: &Execution<'_>) {
-        // A failure may have come before the next choice.
+        // A failure may have ended the execution before the next choice.
         if self.levels.len() <= execution.trace.len() {
             self.arrive(execution.trace, execution.machine);
         }
@@ -585,7 +589,7 @@ impl Explorer for Bounded {
                 return Coverage::All;
             }
             (false, true) => Some(self.most as usize),
-            // The executions that cost as much as this one are not all explored.
+            // Some executions with the price of this one are not explored.
             (true, _) => self.round.checked_sub(1).map(|round| round as usize),
         };
         Coverage::Within(self.price, within)

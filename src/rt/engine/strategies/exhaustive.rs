@@ -1,8 +1,8 @@
-//! What if every enabled thread is tried at every point?
+//! What if the search tries every enabled thread at every point?
 //!
-//! `Naive` does just that: it visits every interleaving and is the oracle of the others.
-//! `SleepSets` leaves out a thread that is asleep (Godefroid's sleep sets; *Tiny Model Checker*,
-//! part 4): every trace is visited, once to its end, but many executions are begun in vain.
+//! `Naive` does exactly that: it visits every interleaving and is the oracle for the others.
+//! `SleepSets` leaves out the steps in the sleep set (Godefroid's sleep sets; *Tiny Model Checker*,
+//! part 4): it completes exactly one execution of every trace, but prunes many others.
 
 use crate::rt::event::operation::Step;
 use crate::rt::event::verdict::Pruned;
@@ -15,7 +15,7 @@ use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 /// Tries every enabled step at every point.
 pub(crate) struct Exhaustive {
     free: TieBreak,
-    /// Whether sleeping threads are left out.
+    /// Whether the steps in the sleep set are left out.
     sleeping: bool,
     levels: Vec<Level>,
     started: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Exhaustive {
 #[derive(Default)]
 struct Level {
     sleep: Vec<Sleeper>,
-    /// The step that was taken here in the current execution, and its event.
+    /// The step that the current execution made here, and the label of its event.
     taken: Option<(Step, Option<Label>)>,
     todo: Vec<Step>,
 }
@@ -40,7 +40,7 @@ impl Exhaustive {
         }
     }
 
-    /// Every interleaving, minus what a sleep set covers.
+    /// Every interleaving that no sleep set covers.
     pub(crate) fn sleep_sets(free: TieBreak) -> Exhaustive {
         Exhaustive {
             sleeping: true,

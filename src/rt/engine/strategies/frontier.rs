@@ -1,33 +1,35 @@
 //! How is every trace explored exactly once, in any order?
 //!
-//! [`optimal`](crate::rt::engine::strategies::optimal) takes up the planned branch that is deepest.
-//! Here any of them may be next ([`order`](crate::rt::engine::order)); still no trace comes twice,
-//! and no execution is begun in vain. What depth-first search decides by time, whether something is
-//! explored already, is decided here by the order of siblings, which is that in which they were
-//! planned:
+//! [`optimal`](crate::rt::engine::strategies::optimal) explores the deepest planned branch next.
+//! Here any planned branch may be next ([`order`](crate::rt::engine::order)); still the explorer
+//! visits no trace twice and begins no execution in vain. Depth-first search decides by time
+//! whether a branch is explored already. This explorer decides by the order of siblings, which is
+//! the order in which they were planned; a sibling that was planned earlier is the elder one:
 //!
-//! 1. *Who sleeps.* Behind a step sleeps whoever slept before it, and the first step of every elder
-//!    sibling, explored or not, as far as the step does not wake them. The elder ones will be
-//!    explored in any case, and nobody sleeps there because of a younger one, so no promise goes
-//!    round in a circle.
-//! 2. *What is covered.* A reversal is covered if a sleeper of its point is a weak initial, or an
-//!    elder sibling of the step that was made there; in depth-first search that one is asleep. If a
-//!    younger sibling is one the sequence goes on below it, started or not, and so on with the
-//!    children there, until a branch ends, where nobody is asleep (then it is covered), or no child
-//!    is a weak initial (then what is left of the sequence becomes the last child).
+//! 1. *Sleep sets.* The sleep set behind a step consists of the sleepers before it and the first
+//!    step of every elder sibling, explored or not, without those that the step wakes. The elder
+//!    siblings will be explored in any case, and their sleep sets do not depend on a younger one,
+//!    so the coverage is never circular.
+//! 2. *Coverage.* A reversal is covered if a sleeper of its point is a weak initial, or an elder
+//!    sibling of the step that was made there is one; in depth-first search that sibling is in the
+//!    sleep set. If a younger sibling is a weak initial, the sequence continues below it, whether
+//!    that sibling was begun or not, and then among the children there. This ends in one of two
+//!    ways. At the end of a branch the sleep set is empty, and the reversal is covered. Or no child
+//!    is a weak initial, and the rest of the sequence becomes the last child.
 //!
-//! So the tree that has been explored in the end is one that depth-first search may explore, and
-//! what is proved about that tree (\[SS\] section 6) holds whatever the order in time was.
+//! So the final tree is one that depth-first search may explore, and the proofs about that tree
+//! (\[SS\] section 6) hold in any order of time.
 //!
-//! That a younger sibling was started is not enough to cover a reversal: what must be explored
-//! below it may show only in executions below an elder one. Let two threads unpark a third, which
-//! is in `park_timeout`: that the second one alone has unparked it is found from the execution in
-//! which both have, and may have to be planned below a time-out that was explored before. So the
-//! steps of a branch are kept until no execution can come by the point where it was planned
-//! ([`OpenTree::close`]). A wakeup tree and what was explored of it are one tree here.
+//! A younger sibling that was begun does not yet cover a reversal: a sequence that must be explored
+//! below it may show only in executions below an elder sibling. Example: two threads unpark a third
+//! one, which is in `park_timeout`. The execution in which only the second of them has unparked it
+//! is found from the execution in which both have, and may have to be planned below a time-out that
+//! was explored before. So the explorer keeps the steps of a branch until no execution can pass the
+//! point where it was planned ([`OpenTree::close`]). A wakeup tree and its explored part are one
+//! tree here.
 //!
-//! The price of other orders than depth-first is memory, for all that is begun and not finished,
-//! and that an execution shares less with the one before, whose events and clocks are kept.
+//! Other orders than depth-first cost memory for all branches that are begun and not finished. An
+//! execution also shares less with the one before, and only the shared events and clocks are kept.
 
 use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::{NOWHERE, Trace};
@@ -48,23 +50,23 @@ pub(crate) struct Frontier {
     free: TieBreak,
     order: Order,
     tree: OpenTree,
-    /// The nodes of the current execution, from the root on: those that it was planned with, and
-    /// those beyond up to the last point at which something is planned.
+    /// The nodes of the current execution, from the root on: those of its plan, and those beyond up
+    /// to the last point with a planned branch.
     path: Vec<NodeId>,
-    /// How many events the current execution was planned with, and how many it had.
+    /// The number of events in the plan of the current execution, and the number of its events.
     planned: usize,
     executed: usize,
-    /// For each point of the current execution, up to the last one that is known, who sleeps there:
-    /// a part of `sleepers`. Nobody does at points behind the planned events.
+    /// For each point of the current execution, up to the last one that is known, its sleep set as
+    /// a part of `sleepers`. Points behind the planned events have empty sleep sets.
     sleep: Vec<(u32, u32)>,
     sleepers: Vec<Sleeper>,
     reversal: Reversal,
     choices: Choices,
-    /// The scratch of [`Walk`].
+    /// The buffer of [`Walk`].
     consumed: Consumed,
-    /// The nodes from the point of a reversal to where it becomes a branch of its own.
+    /// The nodes from the point of a reversal to its insertion point.
     way: Vec<NodeId>,
-    /// Who will be asleep behind them, unless the reversal wakes them.
+    /// The steps that will be in the sleep set behind these nodes, unless the reversal wakes them.
     asleep: Vec<Sleeper>,
     /// The path of the next execution.
     next: Vec<NodeId>,
@@ -92,7 +94,7 @@ impl Frontier {
         }
     }
 
-    /// Finds out who sleeps at the new points, up to the end of the planned events.
+    /// Computes the sleep sets of the new points, up to the end of the planned events.
     fn extend(&mut self, execution: &Execution<'_>) {
         for depth in self.sleep.len()..execution.trace.len().min(self.planned + 1) {
             let event = execution.trace.at(depth as u32 - 1);
@@ -141,8 +143,8 @@ impl Frontier {
                 Lack::Sequence => {}
             }
         }
-        // A writer's sequence leaves readers out; of all others it is known without them what they
-        // are.
+        // The sequence of a writer leaves readers out, so it is built here. The walk needs no built
+        // sequence for any other operation.
         let writes = second.operation.kind == OpKind::WriteLock;
         let mut walk = Walk::new(execution, first, second, &mut self.consumed);
         if writes {
@@ -193,7 +195,7 @@ impl Frontier {
         self.plan(execution, first, second);
     }
 
-    /// What this outcome of the choice at `first` lacks, as far as that can be told without a
+    /// The missing part of this outcome of the choice at `first`, as far as it is known without a
     /// search.
     fn lack(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> Lack {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
@@ -219,8 +221,8 @@ impl Frontier {
         })
     }
 
-    /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes
-    /// to sleep because of elder siblings, and was not woken by the steps on the way.
+    /// Computes the sleep set behind the nodes in `way`, from the point at `first` on: the sleepers
+    /// there and the steps of elder siblings, without those that the steps on the way wake.
     fn put_to_sleep(&mut self, execution: &Execution<'_>, first: u32) {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         self.asleep.clear();
@@ -246,7 +248,7 @@ impl Frontier {
         }
     }
 
-    /// Plans the reversal, instead of the event at `first`.
+    /// Plans the reversal in place of the event at `first`.
     fn plan(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) {
         for depth in self.path.len() - 1..=first as usize {
             let event = execution.trace.at(depth as u32);
@@ -278,9 +280,9 @@ impl Explorer for Frontier {
         };
         self.tree.start(end, &mut self.next);
         let same = self.path.iter().zip(&self.next).take_while(|(a, b)| a == b);
-        // A failure may have ended the last execution before it came to the end of its branch.
+        // A failure may have ended the last execution before the end of its branch.
         plan.common_prefix = (same.count() - 1).min(self.executed);
-        // Behind what was planned nobody sleeps.
+        // Behind the planned events the sleep sets are empty.
         let none = self.sleep.last().map_or(0, |&(_, end)| end);
         self.sleep
             .resize(self.sleep.len().max(plan.common_prefix + 1), (none, none));
@@ -321,7 +323,7 @@ impl Explorer for Frontier {
     }
 
     fn unfinished(&self, _trace: &Trace) -> Option<Unfinished> {
-        // Directly after `resume` there is nothing new.
+        // Directly after `resume` there are no new branches.
         (self.executed > 0 && self.more()).then(|| Unfinished {
             open: self.tree.save(),
             ..Unfinished::default()
@@ -337,7 +339,7 @@ impl Explorer for Frontier {
         let Some(tree) = tree else { return false };
         self.tree = tree;
         self.started = true;
-        // What was planned last is in general what comes first in tree order.
+        // The branch that was planned last is mostly the first one in tree order.
         for branch in branches.into_iter().rev() {
             self.order.add(branch);
         }

@@ -1,26 +1,28 @@
 //! How is every trace explored exactly once?
 //!
 //! Optimal-DPOR: \[SS\] Algorithms 2, 4 and 6. Each point of the current execution has a sleep set
-//! and a wakeup tree. When an execution has ended, each pair of events that could come out the
-//! other way gives a sequence ([`reversal`](crate::rt::engine::reversal)); unless something that is
-//! asleep or already planned covers it, the sequence goes into the tree at the point before the
-//! pair's first event. Then the deepest point with a branch left is taken up: the branch just
-//! explored goes to sleep there, and the next one is followed to its leaf.
+//! and a wakeup tree. When an execution has ended, each reversible race, blocking pair and choice
+//! gives a sequence ([`reversal`](crate::rt::engine::reversal)). Unless a step in the sleep set or
+//! a branch of the wakeup tree covers the sequence, it is inserted into the tree at the point
+//! before the pair's first event. The next execution starts at the deepest point with a branch left
+//! in its tree: the step just explored there enters the sleep set, and the next execution follows
+//! the next branch to its leaf.
 //!
-//! At a leaf nobody is asleep any more, so the rest of the execution is free, needs no look at
-//! sleep sets and cannot turn out to be redundant. That is asserted, in release builds too.
+//! At a leaf the sleep set is empty. So the rest of the execution is free: it needs no check of
+//! sleep sets and cannot turn out to be redundant. The code asserts that, in release builds too.
 //!
 //! Deviations from the paper, by number:
 //! 1. Sleepers and branches are steps, that is a thread *and* its outcome, so that a choice is a
 //!    race of an event with its own other outcomes (`docs/ALGORITHMS.md`, deviation 1).
-//! 2. The label of the reversed event is found anew (`docs/ALGORITHMS.md`, deviation 2).
+//! 2. The label of the reversed event is computed anew (`docs/ALGORITHMS.md`, deviation 2).
 //! 3. The insertion ([`cover`](crate::rt::engine::cover)) descends into the first child that is a
 //!    weak initial, and stops at a leaf; the tree then holds a branch that covers the sequence,
 //!    though maybe not the sequence itself.
-//! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed
-//!    event and to wake everybody who will be asleep there, the branches that are explored before
-//!    included. So the end of a branch still is a point where nobody sleeps, no later branch
-//!    repeats what it leads to, and the rest of the sequence is among what is explored from there.
+//! 4. `Optimal` does not insert the whole sequence, but only the events that execute the reversed
+//!    event and wake all steps that will be in the sleep set there, those of the branches that are
+//!    explored earlier included. So the sleep set at the end of a branch is still empty, no later
+//!    branch repeats the executions behind it, and the rest of the sequence is among the executions
+//!    explored from there.
 
 use crate::rt::event::id::{ThreadId, lengthen};
 use crate::rt::event::operation::{OpKind, Step};
@@ -43,34 +45,35 @@ use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 #[derive(Default)]
 pub(crate) struct Optimal {
     free: TieBreak,
-    /// One for each point of the current execution up to the last one at which somebody sleeps or
-    /// something is planned.
+    /// One for each point of the current execution up to the last one with a sleep set or wakeup
+    /// tree that is not empty.
     levels: Vec<Level>,
     /// The sleep sets of all levels, one after the other.
     sleepers: Vec<Sleeper>,
     arena: Arena,
     reversal: Reversal,
-    /// The scratch of [`Walk`].
+    /// The buffer of [`Walk`].
     consumed: Consumed,
     insertion_point: InsertionPoint,
     needed: Needed,
-    /// For each race of the execution whether its reversal is covered whatever comes behind the
-    /// race.
+    /// For each race of the execution whether its reversal is covered regardless of the events
+    /// behind the race.
     settled: Vec<bool>,
     choices: Choices,
-    /// Where the next execution branches off, and what was explored there last.
+    /// The point at which the next execution branches off, and the step that was explored there
+    /// last.
     next: Option<Branch>,
     started: bool,
-    /// The steps up to `next` that another process has made, if this one has made none yet.
+    /// The steps up to `next` that another process has made, if this process has made none yet.
     elsewhere: Vec<(Step, Option<Label>)>,
 }
 
-/// How far the last walk has come.
+/// The point in the wakeup tree that the last walk has reached.
 #[derive(Default)]
 struct InsertionPoint {
-    /// The nodes by which it has come.
+    /// The nodes from the root down to that point.
     path: Vec<NodeId>,
-    /// Who will be asleep behind them, unless the sequence wakes them.
+    /// The steps that will be in the sleep set behind these nodes, unless the sequence wakes them.
     asleep: Vec<Sleeper>,
 }
 
@@ -86,9 +89,10 @@ impl Empty for InsertionPoint {
 #[derive(Clone, Copy, Debug)]
 struct Level {
     sleep: (u32, u32),
-    /// The branches still to be explored; the current one is not among them.
+    /// The branches still to be explored, without the current one.
     wakeup_tree: List,
-    /// Whether the event here is a choice, and each other outcome of it asleep or planned.
+    /// Whether the event here is a choice, and each other outcome of it is in the sleep set or
+    /// planned.
     settled: bool,
 }
 
@@ -149,8 +153,8 @@ impl Optimal {
         optimal.into_inner()
     }
 
-    /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind it nobody
-    /// sleeps, and a point gets its level when something is planned there.
+    /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind that end
+    /// all sleep sets are empty, and a point gets its level when a sequence is planned there.
     fn extend(&mut self, execution: &Execution<'_>) {
         let planned = execution.first_new + execution.planned;
         let end = execution.trace.len().min(planned + 1);
@@ -180,7 +184,7 @@ impl Optimal {
         }
     }
 
-    /// Makes levels for so many points, at the new ones of which nobody sleeps.
+    /// Makes levels for this many points. The new ones have empty sleep sets.
     #[inline(never)]
     fn deepen(&mut self, points: usize) {
         let end = self.levels.last().map_or(0, |level| level.sleep.1);
@@ -188,8 +192,9 @@ impl Optimal {
         self.levels.resize(points, level);
     }
 
-    /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then
-    /// be covered in every execution that has the same events up to the second one.
+    /// Plans the sequence that reverses this pair, unless it is covered. Returns whether the
+    /// sequence will then be covered in every execution that has the same events up to the second
+    /// one.
     fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
         if rarely!(execution.is_frozen(first as usize)) {
             return false;
@@ -226,9 +231,10 @@ impl Optimal {
         self.insert_wakeup(execution, first, second, comes_first)
     }
 
-    /// [`Optimal::insert_wakeup`] where the reversed event comes first in the sequence, wakes
-    /// everybody who is asleep, and nothing is planned. Then nobody covers the sequence, nothing
-    /// else of it is needed, and it is so whatever comes behind the race.
+    /// [`Optimal::insert_wakeup`] where the reversed event comes first in the sequence and wakes
+    /// every sleeper, and the wakeup tree is empty. Then no step and no branch covers the sequence,
+    /// the reversed event alone is enough to insert, and both hold regardless of the events behind
+    /// the race.
     fn insert_single(
         &mut self,
         execution: &Execution<'_>,
@@ -237,7 +243,7 @@ impl Optimal {
         label: Label,
     ) {
         let index = second.index(execution);
-        // The long way must come to the same.
+        // The full insertion must have the same result.
         #[cfg(test)]
         {
             assert!(self.insert_wakeup(execution, first, second, true));
@@ -251,7 +257,7 @@ impl Optimal {
         self.arena.push(wakeup_tree, second.step, label, index);
     }
 
-    /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
+    /// [`Optimal::reverse`] where no quick check shows that the sequence is covered.
     #[inline(never)]
     fn insert_wakeup(
         &mut self,
@@ -265,11 +271,11 @@ impl Optimal {
         } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         let mut walk = Walk::new(execution, first, second, &mut self.consumed);
-        // A writer's sequence leaves readers out; of all others it is known without them what they
-        // are.
+        // The sequence of a writer leaves readers out, so it is built here. The walk needs no built
+        // sequence for any other operation.
         let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes {
-            // To make it takes longer than to go there.
+            // Building the sequence takes longer than the jump to this cold code.
             cold_path();
             if !self.reversal.build_notdep(execution, first, second, None) {
                 return false;
@@ -297,7 +303,7 @@ impl Optimal {
         (self.insertion_point).put_to_sleep(execution, first, sleepers, tree, waker);
         let items =
             if mostly!(walk.gather(&self.insertion_point.asleep, comes_first, &mut self.needed)) {
-                // The long way must come to the same.
+                // The full computation must have the same result.
                 #[cfg(test)]
                 {
                     (self.insertion_point).put_to_sleep(execution, first, sleepers, tree, None);
@@ -333,8 +339,8 @@ impl Optimal {
 }
 
 impl Optimal {
-    /// Whether this outcome of the choice at `first` lacks a sequence that has to be searched for.
-    /// If it lacks a step, this is planned.
+    /// Whether this outcome of the choice at `first` lacks a sequence, which the caller has to
+    /// find. If the outcome lacks only a step, this function plans the step.
     #[inline(never)]
     fn lacks_sequence(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> bool {
         let lack = self.lack(execution, first, step);
@@ -346,9 +352,9 @@ impl Optimal {
         lack == Lack::Sequence
     }
 
-    /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for
-    /// as long as there is the level: a choice conflicts with nothing, so only its own outcomes
-    /// branch off there.
+    /// The missing part of this outcome of the choice at `first`. Once no outcome lacks anything,
+    /// that holds for as long as the level exists: a choice conflicts with no other event, so only
+    /// its own outcomes branch off there.
     fn lack(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> Lack {
         let level = &mut self.levels[first as usize];
         if level.settled {
@@ -369,10 +375,10 @@ impl Optimal {
 }
 
 impl InsertionPoint {
-    /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers
-    /// there, who goes to sleep because of the steps that come before those of the path, and was
-    /// not woken by them. Whom the `waker` wakes is left out: it is planned anyway, and mostly
-    /// wakes all of them.
+    /// Computes the sleep set behind `path` in this tree, which is the tree at `first`: the
+    /// sleepers there and the steps of the branches before those of the path, without the ones that
+    /// the steps of the path wake. Leaves out the steps that `waker` wakes: `waker` is planned
+    /// anyway, and mostly wakes all of them.
     fn put_to_sleep(
         &mut self,
         execution: &Execution<'_>,
@@ -398,7 +404,7 @@ impl InsertionPoint {
         }
     }
 
-    /// [`InsertionPoint::put_to_sleep`] for those who go to sleep on the way.
+    /// [`InsertionPoint::put_to_sleep`] for the steps that enter the sleep set along the path.
     #[inline(never)]
     fn go_down(
         &mut self,
@@ -430,7 +436,7 @@ impl InsertionPoint {
     }
 }
 
-/// A thread goes to sleep, unless the `waker` wakes it.
+/// Adds a step to the sleep set, unless `waker` wakes it.
 #[inline(never)]
 fn put(
     asleep: &mut Vec<Sleeper>,
@@ -443,11 +449,12 @@ fn put(
     }
 }
 
-/// An event of `thread` with this label happens, and wakes some of those who are `asleep`.
+/// An event of `thread` with this label happens, and removes the steps from the sleep set that it
+/// wakes.
 #[inline(never)]
 fn wake(asleep: &mut Vec<Sleeper>, sets: &ReadSets, thread: ThreadId, label: Label) {
     let wakes = |sleeper: &Sleeper| !sleeper.survives(sets, thread, label);
-    // Most events wake nobody.
+    // Most events wake no step.
     if asleep.iter().any(wakes) {
         asleep.retain(|sleeper| !wakes(sleeper));
     }
@@ -498,8 +505,7 @@ impl Explorer for Optimal {
         self.levels.truncate(execution.trace.len());
         self.extend(execution);
         self.choices.forget();
-        // What is settled of the races of the last execution stays so for those that this one has
-        // too.
+        // A settled race of the last execution stays settled if this execution has it too.
         self.settled
             .truncate(execution.clocks.races_before(execution.first_new));
         self.settled.resize(execution.clocks.races().len(), false);
@@ -512,7 +518,7 @@ impl Explorer for Optimal {
         }
         indirect(execution, |first, second| {
             self.reverse(execution, first, second);
-            // A choice whose outcomes lack nothing need not be asked for the rest of them.
+            // When no outcome of a choice lacks anything, the other outcomes need no check.
             (self.levels.get(first as usize)).is_none_or(|level| !level.settled)
         });
         self.next = (0..self.levels.len())
@@ -550,7 +556,7 @@ impl Explorer for Optimal {
 
     fn resume(&mut self, unfinished: &Unfinished) -> bool {
         self.started = true;
-        // How many events each thread has made.
+        // The number of events of each thread.
         let mut made: Vec<u32> = Vec::new();
         for point in &unfinished.points {
             let start = self.sleepers.len() as u32;

@@ -1,18 +1,19 @@
-//! How is a bug of small depth hit with a guaranteed chance?
+//! How does a sampler hit a bug of small depth with a guaranteed chance?
 //!
 //! PCT (Burckhardt, Kothari, Musuvathi, Nagarakatte, *A Randomized Scheduler with Probabilistic
 //! Guarantees of Finding Bugs*, ASPLOS 2010, section 2.4). Threads have random distinct priorities,
-//! and of those that are enabled the highest runs. At d - 1 moments, drawn uniformly from the k
-//! steps of an execution, the running thread falls below all others: the i-th of them gives it
-//! priority i. A bug that needs d ordering constraints is hit with a chance of at least
-//! 1 / (n * k^(d-1)) per execution, with n threads.
+//! and of the enabled threads the one with the highest priority runs. At d - 1 moments, drawn
+//! uniformly from the k steps of an execution, the running thread falls below all others: the i-th
+//! of them gives it priority i. An execution with n threads hits a bug that needs d ordering
+//! constraints with a chance of at least 1 / (n * k^(d-1)).
 //!
-//! Deviation 1: k is not given but learnt; it is the most steps of an execution so far. The
-//! first execution has no change of priorities.
-//! Deviation 2: only steps at which several threads are enabled count. Where one is alone it runs
-//! whatever its priority, and the change can as well be made when it next has competition.
-//! Deviation 3: no more changes are drawn than there are steps. A greater d is one beyond every bug
-//! that an execution of this length can have.
+//! Deviation 1: k is not given but learnt; it is the most steps of an execution so far. The first
+//! execution has no change of priorities.
+//! Deviation 2: only steps at which several threads are enabled count. A thread that is the only
+//! enabled one runs at any priority, and the change has the same effect at its next step with
+//! competition.
+//! Deviation 3: the number of changes is at most the number of steps. A greater d is beyond every
+//! bug that an execution of this length can have.
 
 use crate::rt::engine::Point;
 use crate::rt::engine::rng::Rng;
@@ -25,19 +26,20 @@ pub(crate) struct Pct {
     depth: usize,
     /// The k of the paper.
     steps: u64,
-    /// How many steps of this execution had competition.
+    /// The number of steps of this execution at which several threads were enabled.
     step: u64,
     /// For each change of priorities the step before which it happens, and the priority that it
-    /// gives, in this order.
+    /// gives, in order of the steps.
     changes: Vec<(u64, u64)>,
-    /// How many of them have happened.
+    /// The number of changes that have happened.
     changed: usize,
-    /// For each thread its priority. Those drawn when a thread is first seen are above 2^63.
+    /// The priority of each thread. Priorities that are drawn when a thread first appears are above
+    /// 2^63.
     priorities: Vec<u64>,
 }
 
 impl Pct {
-    /// For bugs of this depth; 1 means that priorities never change.
+    /// For bugs of this depth; with 1 priorities never change.
     pub(crate) fn new(depth: usize) -> Pct {
         Pct {
             depth,
@@ -86,7 +88,7 @@ impl Strategy for Pct {
         highest(able, &self.priorities)
     }
 
-    /// Up to the next change of priorities.
+    /// The number of steps up to the next change of priorities.
     fn further(&self, _thread: ThreadId, able: &[ThreadId], _rng: &Rng) -> usize {
         if able.len() < 2 {
             return usize::MAX;

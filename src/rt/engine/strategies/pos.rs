@@ -1,10 +1,10 @@
-//! How does every order of racing events get a fair chance?
+//! How does a sampler give every order of racing events a fair chance?
 //!
 //! POS (Yuan, Yang, Gu, *Partial Order Aware Concurrency Sampling*, CAV 2018, section 4): every
-//! pending event has a random priority, and the highest enabled one is executed. Then the events
-//! that race with it, those it does not commute with, get new priorities: what they lost to it must
-//! not be held against them in the next race. Without that, a thread that was late once would be
-//! late for ever.
+//! pending event has a random priority, and the enabled one with the highest priority is executed.
+//! Then the events that race with it, that is those that do not commute with it, get new
+//! priorities: a lost race must not lower an event's chance in the next race. Otherwise a thread
+//! that was late once would be late for ever.
 
 use crate::rt::engine::Point;
 use crate::rt::engine::rng::Rng;
@@ -16,9 +16,9 @@ use crate::rt::relation::independence::commutes;
 /// The priorities of one execution.
 #[derive(Default, Debug)]
 pub(crate) struct Pos {
-    /// For each thread the priority of its pending event; 0 if it is to be drawn.
+    /// For each thread the priority of its pending event; 0 if the priority is still to be drawn.
     priorities: Vec<u64>,
-    /// How many events of the execution have been looked at.
+    /// The number of events of the execution that are processed.
     seen: usize,
 }
 
@@ -39,7 +39,7 @@ impl Strategy for Pos {
             for &thread in machine.live() {
                 let races = match machine.predict(Step::of(thread)) {
                     Some(label) => !commutes(&machine.sets, label, event.label),
-                    // What it waits for may have been taken by the event.
+                    // The event may have taken the resource that this thread waits for.
                     None => machine
                         .pending(thread)
                         .is_some_and(|p| p.operation.object == event.operation.object),

@@ -1,19 +1,20 @@
-//! What if the space is too large to explore, and executions are drawn by chance?
+//! What if the space is too large to explore, and executions are drawn at random?
 //!
-//! A [`Sampler`] runs a number of executions that do not depend on each other. Who runs next is
-//! decided by one of three strategies:
+//! A [`Sampler`] runs a number of independent executions. One of three strategies draws the thread
+//! of each step:
 //!
-//! * [`Walk`]: uniformly among the enabled threads. Simple, and bad at bugs that need one thread to
-//!   be held back for long.
+//! * [`Walk`]: uniformly among the enabled threads. Simple, and bad at bugs for which one thread
+//!   must be delayed for long.
 //! * [`Pct`](crate::rt::engine::strategies::pct::Pct): random priorities that change at a few
 //!   random moments, with a guaranteed chance to hit a bug of a given depth.
 //! * [`Pos`](crate::rt::engine::strategies::pos::Pos): random priorities for pending events, drawn
-//!   anew for those that race with what was executed, so that each order of racing events has a
+//!   anew for the events that race with the executed one, so that each order of racing events has a
 //!   fair chance.
 //!
-//! Most steps leave it as it is who can go on ([`Able`]). So it can be told ahead how often the
-//! thread that is drawn will be drawn again, and it makes that many steps without a question: what
-//! is drawn, and with which random numbers, is the same as if each step were asked for.
+//! Most steps do not change the set of enabled threads ([`Able`]). So the sampler can compute in
+//! advance how often the drawn thread will be drawn again, and the thread makes that many steps
+//! without a call of the explorer. The drawn threads and the random numbers are the same as with a
+//! call for each step.
 //!
 //! Outcomes of choices are drawn uniformly. The n-th execution depends on the seed and n only (and,
 //! under PCT, on the length of the ones before), so a seed replays the exploration; a failing
@@ -27,18 +28,18 @@ use crate::rt::engine::enabled_set::{Able, leaves_the_others};
 use crate::rt::engine::rng::Rng;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
-/// How a thread is drawn.
+/// A way to draw threads.
 pub(crate) trait Strategy {
     /// Another execution begins.
     fn begin(&mut self, _rng: &mut Rng) {}
-    /// Picks one of those that can go on, if there are any.
+    /// Picks one of the enabled threads, if there are any.
     fn pick(&mut self, at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId>;
-    /// How many times in a row `thread`, which was picked, is picked again if these stay those that
-    /// can go on.
+    /// How many times in a row `thread`, which was picked, is picked again if the set of enabled
+    /// threads stays the same.
     fn further(&self, _thread: ThreadId, _able: &[ThreadId], _rng: &Rng) -> usize {
         0
     }
-    /// So many of these times are over.
+    /// The thread has been picked again this many times.
     fn pass(&mut self, _times: u64, _able: &[ThreadId], _rng: &mut Rng) {}
     /// The execution is over.
     fn finish(&mut self) {}
@@ -62,7 +63,7 @@ impl Strategy for Walk {
             return usize::MAX;
         }
         let draw = |rng: &Rng| able[rng.foresee(able.len() as u64) as usize];
-        // Mostly it is another thread.
+        // Mostly the next draw is another thread.
         if draw(rng) != thread {
             return 0;
         }
@@ -81,17 +82,17 @@ impl Strategy for Walk {
     }
 }
 
-/// The explorer that draws executions by chance.
+/// The explorer that draws executions at random.
 pub(crate) struct Sampler<S> {
     strategy: S,
     seed: u64,
-    /// How many executions are drawn, and how many have begun.
+    /// The number of executions to draw, and the number that have begun.
     iterations: u64,
     begun: u64,
     rng: Rng,
     able: Able,
-    /// The number of the last step of the execution for which there was a question, and for how
-    /// many steps behind it its thread was drawn, too.
+    /// The number of the last step of the execution that the explorer was asked for, and the number
+    /// of steps behind it for which its thread was drawn, too.
     asked: usize,
     further: usize,
 }
@@ -110,13 +111,13 @@ impl<S: Strategy> Sampler<S> {
         }
     }
 
-    /// What `thread`, which is drawn, does, and how many steps behind that it would be drawn for
-    /// too, if each but the last of them leaves the others as they are.
+    /// The step of `thread`, which is drawn, and the number of steps behind it for which the thread
+    /// would be drawn too, if each but the last of them leaves the other threads as they are.
     #[inline]
     fn run(&mut self, at: &Point<'_>, thread: ThreadId) -> Choice {
         let next = at.machine.pending(thread);
         let known = next.is_some_and(|next| leaves_the_others(&next.operation.kind));
-        // Such a step has one outcome, unless it may fail for no reason.
+        // Such a step has one outcome, unless it may fail spuriously.
         if !known || at.machine.limits.spurious_failures {
             let alternative = match at.machine.alternatives(thread) {
                 1 => 0,
@@ -136,8 +137,9 @@ impl<S: Strategy> Sampler<S> {
         Choice::RunOn(Step::of(thread), further)
     }
 
-    /// There is a question after so many events. Those since the last one count as drawn, but for
-    /// the end of a thread, which comes unasked.
+    /// Catches up with the steps since the last call: the explorer is called again after this many
+    /// events. The steps in between count as drawn, except the end of a thread, which happens
+    /// without a draw.
     #[inline]
     fn catch_up(&mut self, events: usize) {
         if events < self.asked {

@@ -1,4 +1,4 @@
-//! Which programs have numbers of traces that papers give?
+//! The programs with published numbers of traces.
 
 use crate::rt::engine::testing::{Ins, Program, Val};
 use crate::rt::event::operation::{ObjectKind, Rmw};
@@ -83,7 +83,7 @@ pub(crate) fn wakeup_stress(n: u32) -> Program {
     Program::of(threads)
 }
 
-/// T threads look for a free block for their inode (\[SS\] section 9).
+/// T threads search a free block for their inode (\[SS\] section 9).
 pub(crate) fn filesystem(threads: i64) -> Program {
     let (inode, lock_i, busy, lock_b) = (0, 100, 200, 300);
     let body = |t: i64| {
@@ -121,7 +121,7 @@ pub(crate) fn filesystem(threads: i64) -> Program {
             Ins::Unlock(Val::Add(1, lock_b)),
             Ins::Jump(5),
             Ins::Unlock(Val::Add(1, lock_b)),
-            // b = (b + 1) % 26: the programs of the table never come to the end of the ring.
+            // b = (b + 1) % 26: the programs of the table never reach the end of the ring.
             Ins::Set {
                 to: 1,
                 value: Val::Add(1, 1),

@@ -1,9 +1,9 @@
-//! Which executions are the same trace, by what really woke, freed or fed what?
+//! Which executions are the same trace, by the real order of wake-ups, releases and messages?
 //!
-//! The labels and the clocks of the library have no part in this: each object's history is gone
-//! through anew, an event is named by what happened ([`Way`]), and two events of different threads
-//! are ordered as `docs/DEPENDENCY.md` says. So a label that orders too much is found as one trace
-//! with two keys in the library and one here.
+//! The labels and the clocks of the library play no part in this. The reference processes each
+//! object's history anew, names an event by its effect ([`Way`]), and orders two events of
+//! different threads as `docs/DEPENDENCY.md` says. So a label that orders too much shows as one
+//! trace with two keys in the library and one here.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,8 +16,8 @@ use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::key::TraceKey;
 
-/// What an event has done to its object. A notification and what it wakes, an arrival and its
-/// group, and a message are known by numbers.
+/// The effect of an event on its object. Numbers identify a notification and the wait that it
+/// wakes, an arrival and its group, and a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Way {
     Nothing,
@@ -26,7 +26,7 @@ enum Way {
     /// Takes or frees a lock for one thread, or for one of several readers.
     Alone,
     Shared,
-    /// Failed because of a lock that is held alone, or because of any.
+    /// Failed because a lock is held by one thread alone, or because it is held at all.
     Shut,
     ShutByAny,
     Enter,
@@ -57,8 +57,8 @@ enum Way {
     DropReceiver,
 }
 
-/// Whether two events on one object may not be swapped. Where it is a channel, its capacity is the
-/// `size` without one.
+/// Whether two events on one object cannot be swapped. The capacity of a channel is `size` minus
+/// one.
 fn ordered(size: usize, a: Way, b: Way) -> bool {
     use Way::*;
     let one_way = |a: Way, b: Way| match (a, b) {
@@ -84,7 +84,7 @@ fn ordered(size: usize, a: Way, b: Way) -> bool {
     one_way(a, b) || one_way(b, a)
 }
 
-/// What has happened to an object so far, as far as later events are named by it.
+/// The past of an object, as far as the names of later events depend on it.
 #[derive(Default)]
 struct History {
     waiting: Vec<(u64, ThreadId)>,
@@ -97,7 +97,7 @@ struct History {
 }
 
 impl History {
-    /// What the next event has done. `size` is a channel's capacity or a barrier's group, as the
+    /// The effect of the next event. `size` is a channel's capacity or a barrier's group, as the
     /// program declares it.
     fn way(&mut self, event: &Event, size: usize) -> Way {
         let ok = event.outcome.succeeded();
@@ -160,7 +160,8 @@ impl History {
             OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } | OpKind::CheckOnce => Way::Peek,
             OpKind::Send | OpKind::TrySend if ok => {
                 self.sent += 1;
-                // Without any room a message that does not wait is put into the receiver's hands.
+                // In a channel without capacity, a message that does not wait goes directly to the
+                // receiver.
                 match event.operation.kind {
                     OpKind::TrySend if size == 1 => Way::HandOver(self.sent),
                     _ => Way::Sent(self.sent),
@@ -207,7 +208,7 @@ pub(crate) fn key(program: &Program, trace: &Trace, machine: &Machine) -> TraceK
                 .way(event, size(object)),
         })
         .collect();
-    // For each event those that come before it, itself included.
+    // For each event the events that come before it, itself included.
     let mut pasts: Vec<u128> = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let mut past = 1u128.checked_shl(at as u32).expect("a short execution");

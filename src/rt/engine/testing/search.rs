@@ -1,4 +1,4 @@
-//! How is an abstract program explored, and what are its traces for sure?
+//! How is an abstract program explored, and which traces does it have for certain?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::relation::happens_before::HappensBefore;
 use crate::rt::relation::key::{Hashes, TraceKey};
 
-/// What an exploration found.
+/// The result of an exploration.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Found {
-    /// Each trace, with how often it was executed to its end.
+    /// Each trace, with the number of its complete executions.
     pub(crate) traces: BTreeMap<TraceKey, u32>,
     pub(crate) finals: FxHashSet<Final>,
     pub(crate) deadlocks: usize,
@@ -117,7 +117,7 @@ pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
     stats.numbered()
 }
 
-/// What an exploration of `program` cost.
+/// The cost of an exploration of `program`.
 pub(crate) fn stats(program: &Program, algorithm: &str) -> Stats {
     explore_with(
         program,
@@ -149,7 +149,7 @@ pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Pooled<B
     driver_up_to(program, explorer, Bounds::default().events_max)
 }
 
-/// [`driver`] of executions that have at most so many events.
+/// [`driver`] for executions with at most this many events.
 pub(crate) fn driver_up_to(
     program: &Program,
     explorer: Box<dyn Explorer>,
@@ -183,13 +183,13 @@ fn execute(program: &Program, driver: &mut Driver) -> Option<(End, Code)> {
     Some((end, code))
 }
 
-/// Runs the next execution and says how it ended; `None` if there is none.
+/// Runs the next execution and returns its end; `None` if there is none.
 pub(crate) fn run(program: &Program, driver: &mut Driver) -> Option<End> {
     execute(program, driver).map(|(end, _)| end)
 }
 
-/// Goes on with an exploration until `go_on`, which is asked after each execution, says no; then it
-/// is false.
+/// Continues an exploration until `go_on`, which is called after each execution, returns false;
+/// then the result is false.
 pub(crate) fn explore_on(
     program: &Program,
     driver: &mut Driver,
@@ -221,7 +221,7 @@ pub(crate) fn explore_on(
     true
 }
 
-/// What tells the beginnings of executions apart.
+/// A key that distinguishes the prefixes of executions.
 pub(crate) type KeyOf = fn(&Program, &Trace, &Machine) -> TraceKey;
 
 /// Every trace of `program`, by enumerating all executions; `None` beyond `most` prefixes.
@@ -229,14 +229,14 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
     brute_force_by(program, most, None)
 }
 
-/// [`brute_force`] where traces are told apart by this rather than by their labels and clocks.
+/// [`brute_force`] where this key distinguishes traces, instead of labels and clocks.
 pub(crate) fn brute_force_by(program: &Program, most: usize, by: Option<KeyOf>) -> Option<Found> {
     struct Node {
         machine: Machine,
         code: Code,
         trace: Trace,
         clocks: HappensBefore,
-        /// Each node has names of its own, which may stand for something else in another one.
+        /// Each node has names of its own, which may mean different things in another node.
         hashes: Hashes,
         key: TraceKey,
     }

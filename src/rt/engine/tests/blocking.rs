@@ -1,4 +1,4 @@
-//! What do random programs do with the objects that threads wait at?
+//! How do random programs use the objects at which threads wait?
 
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{MUTEX, Rng};
@@ -203,7 +203,7 @@ impl Blocking {
         }
     }
 
-    /// What thread `me` does with the object when everything else is done.
+    /// The last use of the object by thread `me`, behind its other instructions.
     pub(super) fn end(self, object: u32, rng: &mut Rng, me: u32, code: &mut Vec<Ins>) {
         if let Blocking::Channel(_) = self
             && !rng.one_in(4)
@@ -274,7 +274,8 @@ fn readers_of_a_lock_commute_and_a_writer_comes_before_or_after_each() {
     assert_eq!(count(vec![reader.clone(); 3]), 1);
     assert_eq!(count(vec![reader.clone(), writer.clone()]), 2);
     assert_eq!(count(vec![reader.clone(), reader.clone(), writer]), 4);
-    // Once a reader is inside for ever the writer never comes in, whoever else does.
+    // Once one reader keeps the lock for ever, the writer never acquires it, with or without other
+    // readers.
     let stays = vec![op(OBJECT, OpKind::ReadLock)];
     let writer = vec![
         op(OBJECT, OpKind::WriteLock),
@@ -337,8 +338,8 @@ fn arrivals_at_a_barrier_differ_only_in_who_is_the_last() {
 
 #[test]
 fn a_sequence_that_is_cut_at_the_reversed_event_would_lose_a_trace() {
-    // The receive commutes with the dropped sender where it finds the message, and not where it
-    // finds nothing.
+    // The receive commutes with the drop of the sender if it receives the message, and not if the
+    // channel is empty.
     let threads = vec![
         vec![op(OBJECT, OpKind::TryRecv)],
         vec![op(OBJECT, OpKind::Send)],

@@ -1,4 +1,4 @@
-//! Does a bounded search visit the traces that it owes, and no others?
+//! Does a bounded search visit exactly the traces within its bound?
 //!
 //! The oracle forgets nothing and shares nothing: it runs every interleaving, counts its
 //! preemptions, its switches and its delays, and keeps for each trace the least of each.
@@ -24,7 +24,8 @@ type Costs = BTreeMap<TraceKey, [usize; 3]>;
 
 const PRICES: [Price; 3] = [Price::Preemptions, Price::Switches, Price::Delays];
 
-/// Which child a thread is of its creator, which child that one is, and so on, from main on.
+/// The number of a thread among its creator's children, that of its creator, and so on, in order
+/// from main.
 type Births = Vec<u32>;
 
 fn births(names: &Names, thread: ThreadId) -> Births {
@@ -38,21 +39,21 @@ fn births(names: &Names, thread: ThreadId) -> Births {
 
 struct Level {
     /// The enabled threads, each with whether it has given up its turn: it waits for a change, or
-    /// has just come to a hint.
+    /// has just reached a hint.
     enabled: Vec<(Births, bool)>,
-    /// Those of them that look again because nothing else can go on.
+    /// The ones that look again because no other thread is enabled.
     let_go: Vec<Births>,
-    /// What is still to be tried.
+    /// The steps that are still to be tried.
     todo: Vec<Step>,
 }
 
 impl Level {
-    /// What it costs to run `thread` here where `last` ran last: in preemptions, switches and
-    /// delays.
+    /// The price of a step of `thread` here where `last` made the last step: in preemptions,
+    /// switches and delays.
     fn cost(&self, thread: &Births, last: &Births) -> [usize; 3] {
         let switch = usize::from(thread != last);
         let could = self.enabled.contains(&(last.clone(), false));
-        // Those before the last one have their turn after all others.
+        // The threads before the last one have their turn after all others.
         let turn = |births: &Births| (births < last || births == last && !could, births.clone());
         let enabled = self.enabled.iter();
         let passed = enabled.filter(|(other, _)| turn(other) < turn(thread));
@@ -105,7 +106,7 @@ impl Explorer for Oracle {
             .filter(|&t| at.machine.was_let_go_at(t).is_some());
         let let_go = let_go.map(|t| births(names, t)).collect();
         let last = at.trace.events().last().map(|event| event.thread);
-        // What commutes with everything and costs nothing needs only one place.
+        // A step that commutes with everything and costs nothing needs only one place.
         let anywhere = at.enabled().find(|&thread| {
             kind(thread) == Some(OpKind::Exit) && self.quiet_ends && last == Some(thread)
         });
@@ -151,7 +152,7 @@ impl Explorer for Oracle {
     }
 }
 
-/// What each trace needs; `None` beyond `most` interleavings.
+/// The price of each trace; `None` beyond `most` interleavings.
 fn oracle(program: &Program, most: u64) -> Option<Costs> {
     let costs = Rc::new(RefCell::new(Costs::new()));
     let explorer = Oracle {
@@ -173,7 +174,7 @@ fn bounded(program: &Program, price: Price, most: usize) -> Found {
     bounded_within(program, price, most).0
 }
 
-/// What is found within a bound, and whether that is said to be all.
+/// The traces that the search finds within a bound, and whether it reports them as all traces.
 fn bounded_within(program: &Program, price: Price, most: usize) -> (Found, bool) {
     let mut driver = driver(program, Box::new(Bounded::new(price, most)));
     let mut found = Found::default();
@@ -182,7 +183,7 @@ fn bounded_within(program: &Program, price: Price, most: usize) -> (Found, bool)
     (found, is_all)
 }
 
-/// The number of traces within 0, 1, 2, ... of what is counted, up to all of them.
+/// The number of traces with a price of at most 0, 1, 2, ..., up to all of them.
 fn owed(program: &Program, price: Price) -> Vec<usize> {
     let all = bounded(program, price, usize::MAX).traces.len();
     let mut counts = Vec::new();
@@ -198,15 +199,17 @@ fn owed(program: &Program, price: Price) -> Vec<usize> {
     counts
 }
 
-/// By price, how often a bound let every trace be explored, and how often that was not said.
+/// For each way to count, how often a bound allowed every trace, and how often the search did not
+/// report this.
 #[derive(Debug, Default)]
 struct Told {
     all: [usize; 3],
     unsaid: [usize; 3],
 }
 
-/// Checks that each bound has its traces, and is not said to have all where it has not. For each
-/// price and bound how many traces are beyond it; `None` for a program with too many interleavings.
+/// Checks that each bound has its traces, and that the search reports no bound as complete that is
+/// not. Returns, for each price and bound, the number of traces beyond it; `None` for a program
+/// with too many interleavings.
 fn check(program: &Program, most: u64, told: &mut Told) -> Option<[[usize; 4]; 3]> {
     let costs = oracle(program, most)?;
     let mut beyond = [[0; 4]; 3];
@@ -229,7 +232,7 @@ fn check(program: &Program, most: u64, told: &mut Told) -> Option<[[usize; 4]; 3
     Some(beyond)
 }
 
-/// The program with hints here and there, behind which a switch costs nothing. None of them is in a
+/// The program with hints in some places, behind which a switch costs nothing. None of them is in a
 /// loop, so no thread waits there.
 fn with_hints(mut program: Program, seed: u64) -> Program {
     let mut rng = Rng::new(seed);
@@ -249,9 +252,8 @@ fn with_hints(mut program: Program, seed: u64) -> Program {
     program
 }
 
-/// Seeds of programs that have shown mistakes: where the end of an execution was come to twice (the
-/// second one is given up while a thread waits), and where the number in a label had become another
-/// one.
+/// Seeds of programs that have exposed errors: the search reached the end of an execution twice
+/// (the second one is pruned while a thread waits), and the count in a label had changed.
 const TELLING: [u64; 3] = [85, 501_610, 1290];
 
 #[test]
@@ -279,8 +281,8 @@ fn a_bounded_search_visits_exactly_the_traces_of_random_programs_within_the_boun
             .for_each(|(sum, one)| *sum += one);
     }
     println!("{checked} programs; traces beyond the bounds: {beyond:?}; {bounds:?}");
-    // A step that is left out may be made behind others in each execution, so that the search never
-    // is right behind it.
+    // In each execution the left-out step may come behind other steps, so that the search never
+    // visits the place directly behind it.
     let [unsaid, all]: [usize; 2] = [bounds.unsaid, bounds.all].map(|each| each.iter().sum());
     assert!(unsaid * 4 <= all, "{bounds:?}");
     assert!(

@@ -1,4 +1,4 @@
-//! Is an exploration that was interrupted and taken up again the same exploration?
+//! Does an exploration that was interrupted and restored stay the same exploration?
 
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::checkpoint::Statics;
@@ -19,11 +19,11 @@ impl Statics for NoStatics {
     }
 }
 
-/// Explores `program` and gives up the driver after each `every` executions, with nothing but the
-/// bytes of a checkpoint going on to the next one. There are to be `most` executions in all.
+/// Explores `program` and drops the driver after each `every` executions; only the bytes of a
+/// checkpoint reach the next driver. There must be `most` executions in all.
 fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
     let mut found = Found::default();
-    // With how many executions there would be about.
+    // With the estimate of the number of executions.
     let mut saved: Option<(Vec<u8>, Option<f64>)> = None;
     loop {
         let mut driver = driver(program, explorer(order, TieBreak::Last));
@@ -86,9 +86,9 @@ fn what_only_earlier_executions_have_done_to_an_object_is_not_forgotten() {
         to: 0,
     };
     let program = Program::of([1, 2].map(|new| vec![cas(new)]).to_vec());
-    // One succeeds, and the other one fails behind it or has failed before, which is spurious; or
-    // both fail. That one succeeds behind the spurious failure of the other is planned where both
-    // fail: in an execution that only reads.
+    // Either one operation succeeds, and the other one fails behind it or has failed before,
+    // spuriously; or both fail. The sequence in which one succeeds behind the spurious failure of
+    // the other is planned where both fail: in an execution that only reads.
     for order in ORDERS.into_iter().chain(["optimal"]) {
         let whole = explore_up_to(&program, order, TieBreak::Last, 5).expect("five traces");
         assert_eq!(whole.traces.len(), 5);

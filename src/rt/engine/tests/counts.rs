@@ -1,19 +1,19 @@
 //! Random programs in which several threads release several counts, and arrive at a barrier,
-//! against brute force: a sequence may come by so many releases that are not in it that one of its
-//! own becomes the last.
+//! against brute force. A walk may consume so many releases that are not in its sequence that one
+//! of the sequence's own releases becomes the last.
 
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{Rng, agree};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 
-/// Two counts, of which every thread has a reference to each.
+/// Two counts; every thread has a reference to each.
 const COUNTS: [u32; 2] = [20, 21];
-/// A count to which there is another reference each time the last one to another count is released.
+/// A count that gets another reference each time the last one to another count is released.
 const INNER: u32 = 22;
 const BARRIER: u32 = 30;
 
-/// A release; an observed one tells in a register whether it was the last.
+/// A release; an observed one sets a register to whether it was the last.
 fn release(count: u32, observed: bool) -> Ins {
     if !observed {
         return Ins::Release(count);
@@ -31,7 +31,7 @@ fn program(seed: u64) -> Program {
     let threads = 3 + rng.below(2) as usize;
     let most = [3, 2][threads - 3];
     let vars = 1 + rng.below(2);
-    // Without it nobody can tell who released the last reference.
+    // Otherwise no thread can tell which release was the last.
     let observed = COUNTS.map(|_| !rng.one_in(4));
     let mut references = [0; COUNTS.len()];
     let mut all = Vec::new();
@@ -47,7 +47,7 @@ fn program(seed: u64) -> Program {
                     let count = held.remove(rng.below(held.len() as u64) as usize);
                     code.push(release(COUNTS[count], observed[count]));
                     if observed[count] && rng.one_in(2) {
-                        // What the last one releases in its turn, and does besides.
+                        // The effects of the last release: another release, and a load.
                         code.push(Ins::Unless {
                             reg: 7,
                             value: Val::Const(1),
@@ -67,7 +67,7 @@ fn program(seed: u64) -> Program {
                     to: 2,
                 }),
                 6 => code.push(Ins::Load { var, to: 1 }),
-                // By a reference that somebody else has.
+                // Through a reference that another thread holds.
                 7 => code.push(Ins::ReadCount {
                     count: COUNTS[rng.below(2) as usize],
                     to: 3,
@@ -109,7 +109,7 @@ fn counts_are_those_of_the_planned_sequence() {
 
 #[test]
 fn what_a_plan_releases_need_not_be_known_to_every_execution() {
-    // Of the count `INNER` an execution knows only where the third thread is the last to release.
+    // The count `INNER` appears in an execution only where the third thread makes the last release.
     let last = COUNTS[0];
     let arrive = Ins::Arrive {
         var: BARRIER,
@@ -146,7 +146,7 @@ fn what_a_plan_releases_need_not_be_known_to_every_execution() {
     }
     program = program.with(BARRIER, ObjectKind::Barrier, 3);
     let oracle = brute_force(&program, 5_000).expect("it is small");
-    // The order in which threads go on hangs on the seed.
+    // The seed decides in which order the threads continue.
     for seed in 0..200 {
         let free = TieBreak::Random(seed);
         for algorithm in ["optimal", "bit_reversal"] {
@@ -166,8 +166,7 @@ fn what_a_reader_releases_that_a_writer_leaves_out_is_not_counted() {
         to: 0,
     };
     let count = COUNTS[0];
-    // Whether the writer ever comes in depends on who comes before the readers, which keep the
-    // lock.
+    // The writer acquires the lock only if it comes before the readers, which keep the lock.
     let program = Program::of(vec![
         vec![on_lock(OpKind::ReadLock)],
         vec![on_lock(OpKind::ReadLock), release(count, false)],

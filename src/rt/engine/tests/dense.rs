@@ -1,5 +1,5 @@
-//! Random programs that do little else than wait, at objects of two kinds, against brute force:
-//! what one kind decides is who comes to the other, and in which order.
+//! Random programs that do little else than wait, at objects of two kinds, against brute force: the
+//! outcome at one object decides which threads reach the other, and in which order.
 
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::blocking::{Blocking, OBJECT};

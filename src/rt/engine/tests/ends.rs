@@ -1,4 +1,4 @@
-//! Does it make a difference whether the end of a thread is an event, if no thread looks for one?
+//! Does it make a difference whether the end of a thread is an event, if no thread checks for one?
 
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::{ALGORITHMS, Ins, Program, explore_up_to};
@@ -38,7 +38,8 @@ fn there_are_as_many_traces_with_ends_that_are_events_as_without() {
 
 #[test]
 fn a_thread_without_events_ends_when_it_begins() {
-    // Whoever begins late must have begun before it is joined, on every way that leads there.
+    // A thread that begins late must have begun before it is joined, on every path that leads
+    // there.
     let threads = vec![
         vec![
             Ins::Spawn(1),

@@ -97,7 +97,7 @@ fn stores(threads: i64, each: i64) -> Program {
     Program::of((1..=threads).map(body).collect())
 }
 
-/// Programs with their numbers of traces, which are neither few nor very many.
+/// Programs with known numbers of traces, which are neither few nor very many.
 pub(super) fn of_known_size() -> [(&'static str, Program, u64); 8] {
     [
         ("readers(10)", readers(10), 1024),
@@ -149,7 +149,8 @@ fn adds(threads: i64, each: i64) -> Program {
     Program::of((1..=threads).map(|_| vec![add; each as usize]).collect())
 }
 
-/// The estimate after 2^15 executions, and after how many one has settled first.
+/// The estimate after 2^15 executions, and the number of executions after which an estimate has
+/// settled first.
 fn settled(program: &Program) -> (f64, Option<u64>) {
     let mut driver = driver(program, Optimal::new(TieBreak::Last));
     let mut first = None;
@@ -184,7 +185,7 @@ fn an_estimate_that_is_too_low_by_orders_of_magnitude_has_not_settled() {
         assert!(estimate < traces / 20.0, "{estimate} of {traces}");
         assert_eq!(first, None, "{traces}");
     }
-    // A tree whose branches are as large as each other is known soon.
+    // The size of a tree with branches of equal size is known soon.
     let (estimate, first) = settled(&readers(20));
     assert!(
         (estimate / f64::from(1 << 20) - 1.0).abs() < 0.05,

@@ -1,7 +1,7 @@
-//! Is any trace executed twice, if traces are told apart by what really woke, freed or fed what?
+//! Does any trace have two executions, if traces are distinguished by the real order of wake-ups,
+//! releases and messages?
 //!
-//! The labels of events are what is tested here, so they have no part in the oracle: see
-//! [`reference`].
+//! The test checks the labels of events, so they play no part in the oracle: see [`reference`].
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use crate::rt::event::operation::{ObjectKind, OpKind};
 use crate::rt::event::verdict::{End, Pruned};
 use crate::rt::relation::key::TraceKey;
 
-/// Explores `program`; gives its traces by [`reference::key`], each with how often it was executed.
+/// Explores `program`; returns its traces by [`reference::key`], each with its number of
+/// executions.
 fn explored(program: &Program, explorer: Box<dyn Explorer>) -> BTreeMap<TraceKey, u32> {
     let mut found = BTreeMap::new();
     let mut driver = driver(program, explorer);
@@ -27,8 +28,8 @@ fn explored(program: &Program, explorer: Box<dyn Explorer>) -> BTreeMap<TraceKey
     found
 }
 
-/// Checks `program` against brute force, which tells traces apart in the same way; gives how many
-/// there are, unless there are more beginnings of executions than `most`.
+/// Checks `program` against brute force, which distinguishes traces in the same way; returns the
+/// number of traces, unless there are more prefixes than `most`.
 fn check(program: &Program, most: usize, seed: u64) -> Option<usize> {
     let oracle = brute_force_by(program, most, Some(reference::key))?.keys();
     let other = ["source", "sleep_sets"].into_iter().chain(ORDERS);

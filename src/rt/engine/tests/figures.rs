@@ -93,7 +93,7 @@ fn small_programs_that_catch_wrong_implementations_have_their_traces() {
         by,
     };
     let check = |name: &str, threads: Vec<Vec<Ins>>, expected: u64| {
-        // Every free choice is right, and each takes another way through the program.
+        // Every tie-break is right, and each takes another path through the program.
         for seed in 1..200 {
             let free = crate::rt::engine::TieBreak::Random(seed);
             let program = Program::of(threads.clone());

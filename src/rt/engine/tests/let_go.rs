@@ -1,6 +1,7 @@
-//! Random programs whose loops wait for each other, against brute force: those that wait are let go
-//! together, and one may write what is there already before another one goes on. And such that go
-//! round until there are too many events, which may be in the midst of that.
+//! Random programs with loops that wait for each other, against brute force. The waiting threads
+//! are released together, and one may write a value that is there already before another one
+//! continues. In other programs the loops continue until there are too many events, possibly in the
+//! middle of such a release.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +12,14 @@ use crate::rt::event::operation::Rmw;
 use crate::rt::event::verdict::End;
 use crate::rt::relation::key::Hashes;
 
-/// What one loop writes and another one waits for, and the other way round.
+/// The flags that one loop writes and another one waits for, in both directions.
 const TOLD: [u32; 2] = [0, 1];
-/// What everybody may use.
+/// The variable that every thread may use.
 const SHARED: u32 = 2;
-/// What only one of them uses.
+/// The variable that only one thread uses.
 const OWN: u32 = 3;
 
-/// Waits until `flag` holds `value`; in each round it does `first` before it looks.
+/// Waits until `flag` holds `value`; each round runs `first` before it reads the flag.
 fn wait(code: &mut Vec<Ins>, first: &[Ins], flag: u32, value: i64) {
     code.extend(first.iter().copied());
     code.push(Ins::Load {
@@ -35,7 +36,7 @@ fn wait(code: &mut Vec<Ins>, first: &[Ins], flag: u32, value: i64) {
     code.push(Ins::Jump(-4 - first.len() as i8));
 }
 
-/// Some accesses to what everybody may use, or to what is waited for.
+/// Some accesses to the shared variable, or to a flag.
 fn accesses(rng: &mut Rng, code: &mut Vec<Ins>, most: u64) {
     for _ in 0..rng.below(most + 1) {
         let var = Val::Const([SHARED, SHARED, TOLD[0]][rng.below(3) as usize] as i64);
@@ -72,7 +73,8 @@ fn program(seed: u64) -> Program {
     wait(&mut told, &again, TOLD[1], 1);
     accesses(&mut rng, &mut told, 1);
     accesses(&mut rng, &mut tells, 2);
-    // It may look at what nobody else uses, too, and has written there.
+    // The loop may also read the variable that no other thread uses, and that its thread may have
+    // written.
     let looks_at_own = rng.one_in(3);
     let (own, one) = (Val::Const(OWN as i64), Val::Const(1));
     let look = [Ins::Load { var: own, to: 3 }];
@@ -96,8 +98,8 @@ fn each_trace_of_loops_that_are_let_go_together_is_explored_once() {
     agree(120, 20_000, 3, program);
 }
 
-/// The random program of this seed, in which one or two loops change something in each round until
-/// another thread, which may wait for such a change, tells them to end.
+/// The random program of this seed, in which one or two loops change a variable in each round until
+/// another thread, which may wait for such a change, ends them.
 fn unfair(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let change = |rng: &mut Rng, var: u32| Ins::Rmw {
@@ -119,7 +121,7 @@ fn unfair(seed: u64) -> Program {
     let mut tells = Vec::new();
     accesses(&mut rng, &mut tells, 1);
     if rng.one_in(2) {
-        // It looks at what one of them may change, but not for ever.
+        // This thread reads the variable that one of the loops may change, but not for ever.
         let var = Val::Const([SHARED, OWN][rng.below(2) as usize] as i64);
         let back = [Ins::Load { var, to: 3 }, Ins::Hint];
         for _ in 0..1 + rng.below(2) {
@@ -143,8 +145,8 @@ fn each_trace_in_which_loops_let_the_others_go_first_is_explored_once() {
     agree(120, 20_000, 3, unfair);
 }
 
-/// The random program of this seed, in which who tells a loop to end waits for what that loop
-/// changes.
+/// The random program of this seed, in which the thread that ends a loop waits for the changes by
+/// that loop.
 fn served(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let (mut serves, mut served) = (Vec::new(), Vec::new());
@@ -181,8 +183,8 @@ fn who_waits_for_what_a_loop_changes_that_lets_others_go_first_is_explored_once_
     agree(60, 20_000, 6, served);
 }
 
-/// The random program of this seed, whose loops may write something, and take it back or not, in
-/// each round before they look.
+/// The random program of this seed, with loops that may write a variable, and undo this write or
+/// not, in each round before they read.
 fn tiring(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let thread = |rng: &mut Rng| {
@@ -218,10 +220,11 @@ fn tiring(seed: u64) -> Program {
     program
 }
 
-/// So many executions of each program are looked at.
+/// The most executions of each program.
 const LOOKED_AT: usize = 300;
 
-/// Explores `program` where executions end after so many events. Gives how many of them did so.
+/// Explores `program` where executions end after this many events. Returns the number of executions
+/// that did so.
 fn explore_tired(program: &Program, algorithm: &str, free: TieBreak, events_max: usize) -> usize {
     let mut driver = driver_up_to(program, explorer(algorithm, free), events_max);
     let (mut hashes, mut seen) = (Hashes::default(), BTreeSet::new());
@@ -247,7 +250,7 @@ fn explore_tired(program: &Program, algorithm: &str, free: TieBreak, events_max:
     too_long
 }
 
-/// When there are too many events, one wait that was let go may have happened and another one not.
+/// When there are too many events, one released wait may have happened and another one not.
 #[test]
 fn what_is_planned_of_executions_that_are_too_long_comes_out_so() {
     let programs = number("DPOR_FUZZ", 60);

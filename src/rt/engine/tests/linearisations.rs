@@ -1,4 +1,4 @@
-//! Is the order that people read the same trace, and is none simpler?
+//! Is the order in a report the same trace, and is no order simpler?
 
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::driver::Driver;
@@ -16,7 +16,8 @@ fn switches(threads: impl Iterator<Item = ThreadId>) -> usize {
     threads.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
-/// The fewest switches of all orders of the events, by trying every next event; `last` ran before.
+/// The fewest switches of all orders of the events, found by trying every next event; `last` made
+/// the last step.
 fn fewest(driver: &Driver, done: &mut Vec<u32>, last: Option<ThreadId>) -> usize {
     let (trace, clocks) = (&driver.trace, &driver.clocks);
     let mut least = None;
@@ -95,8 +96,7 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
 
 #[test]
 fn the_past_of_a_thread_is_what_it_may_depend_on() {
-    // Two threads that have nothing to do with each other, and one that reads what the second
-    // wrote.
+    // Two independent threads, and one that reads the value of the second one's store.
     let threads = vec![
         vec![
             crate::rt::engine::tests::store(1, 1),

@@ -1,4 +1,4 @@
-//! How many events are looked at to find out what has shut the operations of a long execution out?
+//! How many events does the search for blocking pairs pass in a long execution?
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,13 +9,13 @@ use crate::rt::engine::testing::*;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 
-/// How often each of the two threads does what it does.
+/// The number of repetitions in each of the two threads.
 const TIMES: usize = 500;
 
-/// Runs one execution, and asks of each operation that may have waited what has shut it out.
+/// Runs one execution, and searches the blocking pairs of each operation that may have waited.
 struct Asks {
     has_begun: bool,
-    /// Of how many operations was asked, and how many events were looked at.
+    /// The number of these operations, and the number of events passed.
     counted: Rc<Cell<(usize, usize)>>,
 }
 
@@ -45,7 +45,7 @@ impl Explorer for Asks {
     }
 }
 
-/// Of how many operations was asked, and how many events were looked at.
+/// The number of operations that may have waited, and the number of events passed.
 fn looks(program: &Program) -> (usize, usize) {
     let counted = Rc::new(Cell::new((0, 0)));
     let asks = Asks {
@@ -60,7 +60,7 @@ fn op(var: u32, kind: OpKind) -> Ins {
     Ins::Op { var, kind, to: 7 }
 }
 
-/// Looks at a channel until there is a message.
+/// Polls a channel until there is a message.
 fn poll(channel: u32) -> [Ins; 5] {
     [
         op(channel, OpKind::TryRecv),
@@ -78,7 +78,7 @@ fn poll(channel: u32) -> [Ins; 5] {
     ]
 }
 
-/// Nothing that is done to a channel is ordered with all that is done to it.
+/// No event on a channel is ordered with all events on it.
 #[test]
 fn threads_that_poll_channels_in_turns_do_not_look_back_to_the_first_message() {
     let send = |var| Ins::Send { var, to: 0 };
@@ -97,11 +97,11 @@ fn threads_that_poll_channels_in_turns_do_not_look_back_to_the_first_message() {
     assert!(looks <= 3 * operations, "{looks} for {operations}");
 }
 
-/// Those who only read are not ordered with each other.
+/// Readers are not ordered with each other.
 #[test]
 fn who_tries_to_write_again_and_again_does_not_look_back_to_the_first_reader() {
     let read = [op(0, OpKind::ReadLock), op(0, OpKind::UnlockRead)];
-    // The last one stays inside.
+    // The last reader keeps the lock.
     let reader = [
         &read.repeat(TIMES)[..],
         &read[..1],

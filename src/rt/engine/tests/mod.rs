@@ -1,8 +1,8 @@
-//! Do the algorithms find every trace, and each how often?
+//! Do the algorithms find every trace, and how often each?
 //!
 //! Random programs against brute force ([`random`]; those of [`counts`], [`dense`] and [`let_go`]
-//! do much of one thing), and the figures that papers give for theirs ([`figures`]); the bounded
-//! search against every interleaving ([`bounds`]).
+//! concentrate on one kind of operation), and published programs against their published figures
+//! ([`figures`]); the bounded search against every interleaving ([`bounds`]).
 
 mod blocking;
 mod bounds;

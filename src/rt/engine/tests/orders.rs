@@ -1,4 +1,4 @@
-//! Does every order of search find every trace, once, and begin no execution in vain?
+//! Does every order of search find every trace, once, and prune no execution?
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::rt::engine::tests::lost_update;
 use crate::rt::engine::tests::random::{number, program};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 
-/// Explores the program of this seed in every order; gives the number of traces, unless there are
+/// Explores the program of this seed in every order; returns the number of traces, unless there are
 /// too many.
 fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
@@ -50,7 +50,8 @@ fn every_order_finds_each_trace_of_random_programs_once_and_begins_nothing_in_va
     );
 }
 
-/// What an exploration cost: executions, seconds, and the most bytes that held what was planned.
+/// The cost of an exploration: executions, seconds, and the most bytes that held the planned
+/// branches.
 fn cost(program: &Program, order: &str) -> (u64, f64, usize) {
     let mut driver = driver(program, explorer(order, TieBreak::Last));
     let mut bytes = 0;
@@ -126,7 +127,7 @@ fn what_an_elder_sibling_finds_is_planned_below_a_younger_one_that_was_started_b
     }
 }
 
-/// The estimate after a tenth of the executions, of which there are `traces`.
+/// The estimate after a tenth of the executions; there are `traces` in all.
 fn estimate(program: &Program, order: &str, traces: u64) -> f64 {
     let mut driver = driver(program, explorer(order, TieBreak::Last));
     let mut estimate = None;
@@ -168,8 +169,8 @@ fn the_estimate_is_of_the_right_magnitude_after_a_tenth_in_every_order() {
 
 #[test]
 fn a_branch_ends_where_nobody_sleeps_whatever_the_counts_on_its_way_say() {
-    // A sequence that goes on below steps that are not its own takes its counts of references from
-    // an execution in which these had not been made: a release may be nearer to the last than it
+    // A sequence that continues below steps of other sequences takes its counts of references from
+    // an execution without these steps: a release may be nearer to the last one than its label
     // says.
     assert!(check(1_047_933).is_some(), "small enough");
 }

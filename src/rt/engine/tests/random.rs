@@ -37,7 +37,7 @@ pub(super) const MUTEX: u32 = 10;
 const COUNT: u32 = 20;
 const FLAG: u32 = 30;
 
-/// What a random program may use besides atomics.
+/// The kinds of operations that a random program may use besides atomics.
 #[derive(Clone, Copy, Debug, Default)]
 struct Menu {
     mutex: bool,
@@ -121,7 +121,7 @@ pub(super) fn program(seed: u64) -> Program {
     program
 }
 
-// Numbers that a menu without the kind has no use for fall through to atomics.
+// Numbers without a use in a menu without the kind fall through to atomics.
 #[allow(clippy::too_many_arguments, overlapping_range_endpoints)]
 fn instruction(
     rng: &mut Rng,
@@ -189,7 +189,8 @@ fn instruction(
                 code.push(Ins::Release(COUNT));
             }
             3 => {
-                // Takes the payload if it can, and otherwise drops its reference.
+                // Takes the payload if its reference is the only one, and otherwise drops the
+                // reference.
                 code.push(Ins::TakeUnique {
                     count: COUNT,
                     to: 7,
@@ -242,8 +243,8 @@ fn instruction(
         8 if menu.park => code.push(Ins::ParkTimeout { to }),
         9 if menu.park => code.push(Ins::Park),
         8..11 if menu.park => {
-            // Threads exist from the start only as far as main has come; a later sibling is always
-            // spawned by then, an earlier one too.
+            // A thread exists only once main has spawned it. An earlier sibling is spawned before
+            // this thread.
             let other = 1 + rng.below(threads as u64) as u32;
             if other < me {
                 code.push(Ins::Unpark(other));
@@ -335,7 +336,7 @@ fn instruction(
             to,
         }),
         _ => {
-            // A store that depends on what was read.
+            // A store that depends on the value of the load.
             code.push(Ins::Load { var, to });
             code.push(Ins::Unless {
                 reg: to,
@@ -349,7 +350,7 @@ fn instruction(
 }
 
 /// Explores the program of this seed with `Optimal`, and every other one with each of the other
-/// algorithms too, which take longer; gives the number of traces.
+/// algorithms too, which take longer; returns the number of traces.
 fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
     let oracle = brute_force(&program, 600)?;
@@ -364,7 +365,7 @@ fn check(seed: u64) -> Option<usize> {
             continue;
         }
         for free in [TieBreak::Last, random] {
-            // Interleavings are many even where traces are few.
+            // There are many interleavings even where traces are few.
             let most = if algorithm == "naive" { 500 } else { u64::MAX };
             let Some(found) = explore_up_to(&program, algorithm, free, most) else {
                 continue;
@@ -396,8 +397,8 @@ fn check(seed: u64) -> Option<usize> {
     Some(oracle.traces.len())
 }
 
-/// Checks these programs, so many unless `DPOR_FUZZ` says how many, with `Optimal` and one of the
-/// others each. At least one of so many (`one_in`) must have no more than `most` prefixes.
+/// Checks these programs, this many unless `DPOR_FUZZ` gives a number, with `Optimal` and one of
+/// the others each. At least one of so many (`one_in`) must have no more than `most` prefixes.
 /// `DPOR_FUZZ_SEED` starts at another seed.
 pub(super) fn agree(programs: u64, most: usize, one_in: u64, program: fn(u64) -> Program) {
     let programs = number("DPOR_FUZZ", programs);
@@ -410,7 +411,7 @@ pub(super) fn agree(programs: u64, most: usize, one_in: u64, program: fn(u64) ->
         };
         checked += 1;
         traces += oracle.traces.len();
-        // Of the others, which take longer, one for each program.
+        // The others take longer, so each program gets one of them.
         let other = ["source"].into_iter().chain(ORDERS);
         let other = other.cycle().nth(seed as usize % 6);
         for algorithm in ["optimal"].into_iter().chain(other) {

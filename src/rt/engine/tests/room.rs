@@ -1,4 +1,4 @@
-//! Is an exploration the same whatever was explored before on its OS thread?
+//! Is an exploration the same regardless of the explorations before it on its OS thread?
 
 use std::fmt::Write;
 use std::thread;
@@ -7,7 +7,7 @@ use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::program;
 
-/// What the first executions of the program are, and what is known behind them.
+/// A description of the first executions of the program, and of the facts known behind them.
 fn told(seed: u64) -> String {
     let program = program(seed);
     let mut driver = driver(&program, explorer("optimal", TieBreak::Last));
@@ -39,7 +39,7 @@ fn an_exploration_leaves_nothing_but_room_to_the_next_one() {
     for seed in 0..200 {
         let alone = thread::spawn(move || told(seed));
         let alone = alone.join().expect("it explores");
-        // On this OS thread all the others were explored before.
+        // This OS thread has explored all the others before.
         assert_eq!(told(seed), alone, "seed {seed}");
     }
 }

@@ -1,7 +1,6 @@
 //! Are samples of random programs among their traces?
 //!
-//! And is it known from step to step who can go on, which `Able` says against a fresh look in each
-//! of them.
+//! The tests also compare `Able`'s set of enabled threads with a fresh check at each step.
 
 use crate::rt::engine::strategies::pct::Pct;
 use crate::rt::engine::strategies::pos::Pos;

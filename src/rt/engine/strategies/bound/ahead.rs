@@ -1,8 +1,8 @@
-//! What trace does a step lead to?
+//! Which trace does a step lead to?
 //!
-//! That is known before it is executed. It is tried on a copy of the trace, of which each event
-//! adds something to the key; and what a thread's next event would add stays as it is until
-//! something happens that it depends on.
+//! The answer is known before the step is executed. This file appends the step to a copy of the
+//! trace, in which each event contributes to the key. The contribution of a thread's next event
+//! stays the same until an event happens that it depends on.
 
 use crate::rt::event::id::{ObjectId, ThreadId, entry};
 use crate::rt::event::operation::{OpKind, Outcome, Step};
@@ -16,18 +16,18 @@ use crate::rt::relation::key::{Hashes, TraceKey};
 pub(super) struct Ahead {
     trace: Trace,
     clocks: HappensBefore,
-    /// Whether the last event of the two has only been tried. Mostly it is the next that happens,
-    /// and has its clock then.
+    /// Whether the last event of `trace` and `clocks` is only an attempt. Mostly it is the next
+    /// event that happens, and then its clock is already computed.
     tried: bool,
     hashes: Hashes,
     /// The key of each prefix, the empty one first.
     keys: Vec<TraceKey>,
-    /// By thread, what its next event would be, where that is known.
+    /// By thread, its next event, where that is known.
     next: Vec<Option<Tried>>,
-    /// Of each event up to some of the last ones whether [`Ahead::blocking_pairs`] has told of it,
-    /// and so of all that was done to its object before and counts.
+    /// For each event up to some of the last ones whether [`Ahead::blocking_pairs`] has reported
+    /// it, and so all earlier events on its object that count.
     told: Vec<bool>,
-    /// Whether to tell of events early on which others will be found to depend.
+    /// Whether to report early those events that other events will be found to depend on.
     pub(super) early: bool,
 }
 
@@ -35,13 +35,13 @@ pub(super) struct Ahead {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tried {
     pub(super) label: Label,
-    /// What it adds to the key.
+    /// Its contribution to the key.
     pub(super) adds: TraceKey,
 }
 
 impl Tried {
-    /// Whether an event with this label, from which the other is independent, may still change its
-    /// number.
+    /// Whether an event with this label, of which the other is independent, may still change the
+    /// count of the other.
     fn counts_with(self, event: Label) -> bool {
         self.label.count() > 0 && self.label.object() == event.object()
     }
@@ -68,15 +68,15 @@ impl Ahead {
         self.keys[point]
     }
 
-    /// What the event has added to the key: that is the same wherever it happens after the same
-    /// events.
+    /// The contribution of the event to the key. It is the same wherever the event happens after
+    /// the same events.
     pub(super) fn added(&self, event: u32) -> TraceKey {
         let event = event as usize;
         self.keys[event + 1].without(self.keys[event])
     }
 
-    /// Goes on to the end of `trace`, of which it knows the beginning. The events that others are
-    /// found to depend on go to `raced`.
+    /// Advances to the end of `trace`, the beginning of which is known already. Adds the events
+    /// that others are found to depend on to `raced`.
     pub(super) fn arrive(&mut self, trace: &Trace, machine: &Machine, raced: &mut Vec<u32>) {
         let sets = &machine.sets;
         for position in self.keys.len() - 1..trace.len() {
@@ -86,8 +86,8 @@ impl Ahead {
                 Some(Some(tried)) if tried.label == event.label => tried.adds,
                 _ => self.adds(machine),
             };
-            // Not in each build with such assertions, which are those that tests are mostly run in:
-            // it costs as much as all else here.
+            // Only in unit tests, not in every build with debug assertions, which most test runs
+            // use: this check costs as much as the rest of this file.
             #[cfg(test)]
             assert_eq!(adds, self.adds(machine), "dpor bug: {event:?}");
             self.keys.push(self.keys[position].with(adds));
@@ -115,7 +115,7 @@ impl Ahead {
         self.blocking_pairs(machine, raced);
     }
 
-    /// Adds the event that happens next, with its clock.
+    /// Adds the event that happens next, and its clock.
     fn add(&mut self, event: &Event, machine: &Machine) {
         let last = self.trace.events().last();
         let is_it = |last: &Event| last.thread == event.thread && last.label == event.label;
@@ -130,7 +130,7 @@ impl Ahead {
         self.clocks.extend(&self.trace, &machine.sets);
     }
 
-    /// Drops the event that was tried.
+    /// Drops the attempted event.
     fn give_up(&mut self) {
         if std::mem::take(&mut self.tried) {
             let length = self.trace.len() - 1;
@@ -139,9 +139,9 @@ impl Ahead {
         }
     }
 
-    /// What the thread of an event has done to its object before, if an event with this label
-    /// depends on it too. In another execution it will, as soon as the thread is preempted in
-    /// between.
+    /// The earlier events of the thread of `event` on its object, if an event with this label
+    /// depends on them too. In another execution it depends on them as soon as the thread is
+    /// preempted in between.
     fn likewise<'a>(
         &'a self,
         machine: &'a Machine,
@@ -160,8 +160,8 @@ impl Ahead {
         mine.filter(move |&event| ordered(&machine.sets, self.trace.at(event).label, label))
     }
 
-    /// The events that may keep others from their next operations. What has been so before the last
-    /// event is known.
+    /// The events that may disable the pending operations of other threads. Those before the last
+    /// event have been reported already.
     fn blocking_pairs(&mut self, machine: &Machine, found: &mut Vec<u32>) {
         let Some(last) = self.trace.events().last() else {
             return;
@@ -178,7 +178,7 @@ impl Ahead {
                 OpKind::Wait { set, .. } => machine.sets.get(set),
                 _ => &one,
             };
-            // One that has just been spawned has begun, and come to its first operation.
+            // A thread that has just been spawned has begun, and reached its first operation.
             let spawned = last.operation.kind == OpKind::Spawn { child: thread };
             let is_new = |object: ObjectId| {
                 object != ObjectId::NONE
@@ -205,7 +205,7 @@ impl Ahead {
         }
     }
 
-    /// What the last event adds to the key.
+    /// The contribution of the last event to the key.
     fn adds(&mut self, machine: &Machine) -> TraceKey {
         let mut key = TraceKey::default();
         let names = (&machine.names, &machine.sets);
@@ -214,8 +214,8 @@ impl Ahead {
         key
     }
 
-    /// The event that a step would be. Waits are not tried: whether one has been let go is not
-    /// known here.
+    /// The event that a step would be. Waits have no prediction: this file does not know whether a
+    /// wait has been released.
     pub(super) fn attempt(&mut self, machine: &Machine, step: Step) -> Option<Tried> {
         let single = machine.alternatives(step.thread) == 1;
         let known = self.next.get(step.thread.index()).copied().flatten();

@@ -1,19 +1,20 @@
-//! Before which operations need a thread be preempted?
+//! Before which operations must a thread be preempted?
 //!
-//! Only before those that another thread's operation depends on. Which ones these are shows in the
-//! executions in which the thread goes on, and until then what would preempt it is parked here. An
-//! operation is known by what it adds to the key of a trace, which says what happens before it.
+//! Only before those that another thread's operation depends on. The executions in which the thread
+//! continues show which operations these are, and until then the branches that preempt the thread
+//! are parked here. The contribution of an operation to the key of a trace identifies it, because
+//! this contribution depends on the events that happen before it.
 
 use crate::rt::engine::strategies::bound::Branch;
 use crate::rt::engine::strategies::bound::table::Table;
 use crate::rt::relation::key::TraceKey;
 
-/// What is known of operations by which preempted threads would go on.
+/// The known facts about the next operations of preempted threads.
 #[derive(Default)]
 pub(super) struct Parked {
     operations: Table<Known>,
     waiting: Vec<Waiting>,
-    /// Places in `waiting` that are free, linked.
+    /// Free places in `waiting`, linked.
     free: Option<u32>,
 }
 
@@ -21,8 +22,8 @@ pub(super) struct Parked {
 enum Known {
     /// An operation of another thread depends on it.
     Raced,
-    /// None is known that does. The first of the branches that wait for one, and whether some were
-    /// too dear.
+    /// No operation is known to depend on it. The first of the branches that wait for one, and
+    /// whether some branches were too dear.
     Not { first: Option<u32>, too_dear: bool },
 }
 
@@ -33,8 +34,8 @@ struct Waiting {
 
 impl Parked {
     /// Parks these branches before this operation, and notes whether others are left out because
-    /// they are too `dear`. False if there is no need, and nothing was done: all of them have to be
-    /// explored.
+    /// they are too `dear`. False if an operation is known to depend on it, and nothing was done:
+    /// all branches must be explored.
     pub(super) fn park(&mut self, operation: TraceKey, branches: &[Branch], dear: bool) -> bool {
         let (known, _) = self.operations.entry(operation, Known::default());
         let Known::Not { first, too_dear } = known else {
@@ -61,8 +62,8 @@ impl Parked {
         true
     }
 
-    /// Another thread's operation depends on this one. Its branches go to `explored`. True if some
-    /// had been left out.
+    /// Another thread's operation depends on this one. Moves its branches to `explored`. True if
+    /// some had been left out.
     pub(super) fn race(&mut self, operation: TraceKey, explored: &mut Vec<Branch>) -> bool {
         let (known, _) = self.operations.entry(operation, Known::Raced);
         match std::mem::replace(known, Known::Raced) {
@@ -74,13 +75,14 @@ impl Parked {
         }
     }
 
-    /// Whether another thread's operation is known to depend on this one, or nothing is parked
+    /// Whether another thread's operation is known to depend on this one, or no branch is parked
     /// before it.
     pub(super) fn is_raced(&self, operation: TraceKey) -> bool {
         !matches!(self.operations.get(operation), Some(Known::Not { .. }))
     }
 
-    /// All of them are to be explored, whatever is known.
+    /// Moves the branches of all operations to `explored`, whether an operation depends on them or
+    /// not. True if some had been left out.
     pub(super) fn release_all(&mut self, explored: &mut Vec<Branch>) -> bool {
         let mut left_out = false;
         for known in self.operations.take() {
@@ -100,11 +102,11 @@ impl Parked {
             first = std::mem::replace(&mut waiting.next, self.free);
             self.free = Some(at);
         }
-        // The latest one is the first.
+        // The list starts with the latest branch.
         explored[from..].reverse();
     }
 
-    /// How many bytes that takes.
+    /// The number of bytes of the table.
     pub(super) fn memory(&self) -> usize {
         self.operations.memory() + self.waiting.capacity() * size_of::<Waiting>()
     }
@@ -154,10 +156,11 @@ mod tests {
         assert!(parked.park(two, &[], true), "nobody depends on it");
         assert_eq!(race(&mut parked, one), (vec![1, 7, 3], false));
         assert_eq!(race(&mut parked, one), (vec![], false));
-        // What is known to be depended on parks nothing, and what is left out there is missing.
+        // An operation that others are known to depend on parks no branch, and branches left out
+        // there are missing.
         assert!(!parked.park(one, &[branch(4)], false));
         assert!(!parked.park(one, &[], true));
-        // Places are used again.
+        // Places are reused.
         assert!(parked.park(two, &[branch(5)], false));
         assert_eq!(parked.waiting.len(), 4);
         assert_eq!(race(&mut parked, two), (vec![2, 5], true));

@@ -1,53 +1,54 @@
-//! Where has a bounded search been, and on which way?
+//! Which places has a bounded search visited, and on which ways?
 //!
-//! A place is the trace of a prefix with the thread that ran last, as far as that matters. Whoever
-//! comes to a place by a way that covers the one of now has explored all that can follow.
+//! A place is the trace of a prefix with the thread that made the last step, as far as this thread
+//! matters. If an earlier way to the place covers the current one, the search has already explored
+//! all continuations.
 
 use crate::rt::engine::strategies::bound::sleep::Sleep;
 use crate::rt::engine::strategies::bound::table::Table;
 use crate::rt::event::id::ThreadId;
 use crate::rt::relation::key::TraceKey;
 
-/// How the search came somewhere.
+/// The price and the sleep set with which the search reached a place.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Way {
-    /// What it has cost.
+    /// The price so far.
     pub(super) cost: u32,
-    /// Who sleeps at its end.
+    /// The threads in the sleep set at its end.
     pub(super) sleep: Sleep,
 }
 
 impl Way {
-    /// Whether what is explored behind it is all that would be behind the other, or more.
+    /// Whether the search behind this way explores all that it would explore behind the other one,
+    /// or more.
     fn covers(self, other: Way) -> bool {
         self.cost <= other.cost && self.sleep.is_within(other.sleep)
     }
 }
 
-/// What else than its trace tells one place from another.
+/// The properties besides its trace that distinguish one place from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
-    /// Everything costs what it costs if this thread has run last; `None` if nothing costs
-    /// anything.
+    /// Prices are those behind a step of this thread; `None` if all steps are free.
     pub(super) last: Option<ThreadId>,
-    /// Whether any thread is enabled. Where none is, those that wait are let go, and the point is
-    /// visited again.
+    /// Whether any thread is enabled. Where none is, the waiting threads are released, and the
+    /// search visits the point again.
     pub(super) enabled: bool,
 }
 
-/// The places where the search has been.
+/// The places that the search has visited.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// By trace, the latest of its entries. Most have one.
+    /// By trace, the latest of its entries. Most traces have one entry.
     latest: Table<Entry>,
-    /// The entries before those.
+    /// The earlier entries.
     older: Vec<Entry>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
     place: Packed,
-    /// Where the one before it is for the same trace.
+    /// The index of the entry before this one for the same trace.
     before: u32,
     way: Way,
 }
@@ -70,12 +71,12 @@ impl Packed {
     }
 }
 
-/// Stands where there is no entry.
+/// The index that stands for no entry.
 const NOWHERE: u32 = u32::MAX;
 
 impl Seen {
-    /// Whether the search has been at a place of this trace on a way that covers what `way` says of
-    /// the place, if it says something.
+    /// Whether the search has visited a place of this trace on a way that covers the result of
+    /// `way` for this place, if there is a result.
     pub(super) fn covers(&self, key: TraceKey, way: impl Fn(Place) -> Option<Way>) -> bool {
         let mut next = self.latest.get(key);
         while let Some(entry) = next {
@@ -87,15 +88,15 @@ impl Seen {
         false
     }
 
-    /// Notes that the search is here now. Gives the way on which to explore what follows, which
-    /// covers this one; `None` if that is done already.
+    /// Notes that the search is here now. Returns the way on which to explore the continuations,
+    /// which covers this one; `None` if they are explored already.
     pub(super) fn visit(&mut self, key: TraceKey, place: Place, way: Way) -> Option<Way> {
         let new = Entry {
             place: Packed::of(place),
             before: NOWHERE,
             way,
         };
-        // Where nothing costs anything, all can follow that can wherever else.
+        // Where all steps are free, the continuations include those of every other place.
         let anywhere = Packed::of(Place {
             last: None,
             ..place
@@ -105,7 +106,7 @@ impl Seen {
             return Some(way);
         }
         let (mut next, mut known) = (Some(&*latest), None);
-        // Where that is among the older ones. The latest is not among them.
+        // The index of the entry in `older`. The latest entry is not in `older`.
         let mut at = NOWHERE;
         while let Some(entry) = next {
             if (entry.place == new.place || entry.place == anywhere) && entry.way.covers(way) {
@@ -127,13 +128,13 @@ impl Seen {
             Some(NOWHERE) => latest,
             Some(at) => &mut self.older[at as usize],
         };
-        // The cheaper way, with those asleep who are so on both: that covers either.
+        // The lower price, with the threads that are in both sleep sets: this way covers either.
         before.way.cost = before.way.cost.min(way.cost);
         before.way.sleep = before.way.sleep.and(way.sleep);
         Some(before.way)
     }
 
-    /// How many bytes that takes.
+    /// The number of bytes of the places.
     pub(super) fn memory(&self) -> usize {
         self.latest.memory() + self.older.capacity() * size_of::<Entry>()
     }
@@ -156,17 +157,18 @@ mod tests {
         let one = place(Some(ThreadId(1)));
         let (mut seen, key) = (Seen::default(), TraceKey::default());
         assert_eq!(seen.visit(key, one, way(2, &[3, 4])), Some(way(2, &[3, 4])));
-        // It costs as much or more, and as many sleep or more.
+        // The price is the same or higher, and the sleep set the same or larger.
         assert_eq!(seen.visit(key, one, way(2, &[3, 4])), None);
         assert_eq!(seen.visit(key, one, way(3, &[3, 4, 5])), None);
         assert!(seen.covers(key, |at| (at == one).then_some(way(3, &[3, 4, 5]))));
-        // It is cheaper, or somebody is awake who was not. What is explored then covers both.
+        // The price is lower, or a thread is no longer in the sleep set. The exploration then
+        // covers both ways.
         assert_eq!(seen.visit(key, one, way(1, &[3, 4])), Some(way(1, &[3, 4])));
         assert!(!seen.covers(key, |at| (at == one).then_some(way(2, &[3]))));
         assert_eq!(seen.visit(key, one, way(2, &[3, 6])), Some(way(1, &[3])));
         assert_eq!(seen.visit(key, one, way(1, &[3])), None);
-        // Another place of the same trace is on its own, unless nothing costs anything where the
-        // search has been.
+        // Another place of the same trace is independent of the first, unless all steps were free
+        // where the search has been.
         let (two, free) = (place(Some(ThreadId(2))), place(None));
         assert_eq!(seen.visit(key, two, way(2, &[3])), Some(way(2, &[3])));
         assert_eq!(seen.visit(key, free, way(2, &[])), Some(way(2, &[])));

@@ -1,17 +1,19 @@
-//! Which threads need not run from here in a bounded search?
+//! Which threads need not run from a point in a bounded search?
 //!
-//! Only threads and no labels are kept: what sleeps is always the next operation of its thread.
+//! The set holds only threads and no labels: the sleeping step is always the next operation of its
+//! thread.
 
 use crate::rt::event::id::ThreadId;
 
-/// Threads that need not run before something happens that their next operation depends on.
+/// Threads that need not run before an event happens that their next operation depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sleep(u32);
 
 impl Sleep {
     pub(super) const NONE: Sleep = Sleep(0);
 
-    /// How many threads can sleep. The others stay awake, which is no more than a waste.
+    /// The number of threads that can be in the set. The others stay out of it, which only costs
+    /// time.
     const MOST: u32 = u32::BITS;
 
     #[inline]
@@ -34,7 +36,7 @@ impl Sleep {
         self.0 & !other.0 == 0
     }
 
-    /// Those of which this holds.
+    /// The threads in the set for which `holds` is true.
     pub(super) fn filter(self, mut holds: impl FnMut(ThreadId) -> bool) -> Sleep {
         let mut left = self;
         let mut rest = self.0;

@@ -1,22 +1,22 @@
-//! How is found what is known of a trace?
+//! How does a search find its entry for a trace?
 //!
-//! A bounded search asks at every point of millions of executions for keys that it has not met
-//! lately, or never, and a large part of its time are waits for that memory. So here a key lies
-//! beside what is known of it, two of them in a line of the cache, and stands where the key itself
-//! says, which is a hash: mostly one line is looked at, whether the key is there or is put there.
-//! In a table that has the marks of what is occupied apart from that, it is two.
+//! A bounded search looks up, at every point of millions of executions, keys that it has not met
+//! lately, or never, and spends a large part of its time waiting for that memory. So this table
+//! stores each key beside its value, two of them in a cache line, at the index that the key itself
+//! gives, because the key is a hash. Mostly a lookup or an insertion reads one line. A table that
+//! stores the marks of occupied slots apart would need two.
 
 use crate::rt::relation::key::TraceKey;
 
-/// What is known of traces.
+/// A map from traces to values.
 pub(super) struct Table<V> {
-    /// As many as a power of two, or none.
+    /// A power of two of them, or none.
     slots: Vec<Slot<V>>,
-    /// How many are occupied.
+    /// The number of occupied slots.
     occupied: usize,
 }
 
-/// A key with what is known of it; [`TraceKey::NONE`] if nothing is here.
+/// A key with its value; [`TraceKey::NONE`] in a free slot.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Slot<V> {
@@ -24,7 +24,7 @@ struct Slot<V> {
     value: V,
 }
 
-/// How many there are at first.
+/// The number of slots at first.
 const FIRST: usize = 64;
 
 impl<V> Default for Table<V> {
@@ -37,7 +37,7 @@ impl<V> Default for Table<V> {
 }
 
 impl<V: Copy + Default> Table<V> {
-    /// What is known of this key.
+    /// The value of this key.
     #[inline]
     pub(super) fn get(&self, key: TraceKey) -> Option<&V> {
         let key = key.in_a_table();
@@ -45,10 +45,10 @@ impl<V: Copy + Default> Table<V> {
         (slot.key == key).then_some(&slot.value)
     }
 
-    /// What is known of this key; if nothing was, it is `new` from now on, and that is said.
+    /// The value of this key, and whether it is new. A key without a value gets the value `new`.
     #[inline]
     pub(super) fn entry(&mut self, key: TraceKey, new: V) -> (&mut V, bool) {
-        // The fuller it is, the further it is to a free slot.
+        // The fuller the table, the longer the search for a free slot.
         if self.occupied >= self.slots.len() / 4 * 3 {
             self.grow();
         }
@@ -63,19 +63,19 @@ impl<V: Copy + Default> Table<V> {
         (&mut slot.value, is_new)
     }
 
-    /// Forgets everything. Gives what was known.
+    /// Empties the table. Returns its values.
     pub(super) fn take(&mut self) -> impl Iterator<Item = V> + use<V> {
         let slots = std::mem::take(self).slots.into_iter();
         let occupied = slots.filter(|slot| slot.key != TraceKey::NONE);
         occupied.map(|slot| slot.value)
     }
 
-    /// How many bytes that takes.
+    /// The number of bytes of the slots.
     pub(super) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<V>>()
     }
 
-    /// Where this key is, or where it is to be put. `None` if there is no slot at all.
+    /// The slot of this key, or the free one where it belongs. `None` if there is no slot at all.
     #[inline]
     fn find(&self, key: TraceKey) -> Option<usize> {
         let last = self.slots.len().checked_sub(1)?;
@@ -89,8 +89,8 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
-    /// Makes twice the room. What was at one place comes to about twice as far, so that this goes
-    /// through both in order.
+    /// Doubles the number of slots. The new index of a key is about twice the old one, so this
+    /// function reads and writes memory in order.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn keys_that_say_the_same_place_are_told_apart() {
         let mut table = Table::<u64>::default();
-        // All belong into the last slot, and those that come later go on from the first one.
+        // All keys belong into the last slot, and the later ones continue from the first slot.
         let alike = |number| TraceKey::of_halves(u64::MAX, number);
         for number in 0..500 {
             assert!(table.entry(alike(number), number).1);
