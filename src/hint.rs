@@ -10,15 +10,16 @@ pub use std::hint::{assert_unchecked, black_box, select_unpredictable};
 pub use crate::rt::rare::cold_path;
 use crate::rt::{self, Answer};
 
-/// Panics, as loom's function does: a test that reaches this has found something.
+/// Panics, as loom's function does: a test that reaches this call has found a bug.
 ///
 /// # Safety
 ///
-/// None here. In the program that is not tested, the caller must never reach this.
+/// This function itself is always safe to call. With std's function in its place, the call must
+/// never be reached.
 ///
 /// # Panics
 ///
-/// Always.
+/// Always panics.
 #[cfg(any(loom, feature = "loom"))]
 #[track_caller]
 pub const unsafe fn unreachable_unchecked() -> ! {
@@ -27,10 +28,11 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 
 /// Drop-in replacement for `std::hint::spin_loop`.
 ///
-/// Inside a model, a thread that returns here having changed nothing and read the same values again
-/// waits until one of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how
-/// many such rounds are free, and with [`Builder::await_loops`](crate::Builder::await_loops) looks
-/// in vain are left out.
+/// Inside a model, a thread waits here if, since its last hint, it has changed nothing and has read
+/// the same values again; it continues when one of these values changes.
+/// [`Builder::spin_bound`](crate::Builder::spin_bound) sets how many such rounds run without a
+/// wait, and with [`Builder::await_loops`](crate::Builder::await_loops) rounds that read no new
+/// value are left out.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};

@@ -1,4 +1,4 @@
-//! Statics whose values are created on first use.
+//! Statics with values that are created on first use.
 //!
 //! [`lazy_static!`](crate::lazy_static!) declares them, with the syntax of the crate `lazy_static`
 //! and of loom. The other names in this module are those of `loom::lazy_static`.
@@ -17,34 +17,34 @@ use crate::sync::LazyLock;
 /// It is a [`LazyLock`] with loom's methods. In a `static`, the value is created anew in every
 /// execution.
 ///
-/// With loom's signatures, a static may hold a value of any type, even one that is not `Sync`, and
-/// can be used only inside a model, by threads other than the first one only before that one has
-/// ended.
+/// With loom's signatures, a static may hold a value of any type, even one that is not `Sync`. It
+/// can then be used only inside a model; threads other than the first one can use it only before
+/// the first one has ended.
 pub struct Lazy<T: 'static>(LazyLock<T>);
 
-// SAFETY: `force` gives the value to nobody outside of a model, and all threads of a model run on
-// the OS thread that explores it. A model on another OS thread that uses the same static waits for
-// the end of this one's execution, which takes the value away. A `&T` goes to another OS thread
-// only if `T` is `Sync`.
+// SAFETY: `force` does not return the value outside of a model, and all threads of a model run on
+// the OS thread that explores the model. A model on another OS thread that uses the same static
+// waits for the end of this model's execution, which drops the value. A `&T` is sent to another OS
+// thread only if `T` is `Sync`.
 #[cfg(any(loom, feature = "loom"))]
 unsafe impl<T: 'static> Sync for Lazy<T> {}
 
 impl<T: 'static> Lazy<T> {
     /// Creates a lazy value, which `init` computes on first use.
     ///
-    /// Loom has public fields instead.
+    /// Loom has public fields instead of this function.
     pub const fn new(init: fn() -> T) -> Lazy<T> {
         Lazy(LazyLock::new(init))
     }
 
-    /// Returns the value, creating it first if necessary.
+    /// Returns the value, and creates it first if necessary.
     ///
     /// Waits if another thread is creating it.
     ///
     /// # Panics
     ///
-    /// If creating the value has panicked before. With loom's signatures, also outside a model, and
-    /// in a thread that outlives the first one.
+    /// Panics if creating the value has panicked before. With loom's signatures, also panics
+    /// outside a model, and in a thread after the first thread has ended.
     #[track_caller]
     pub fn get(&'static self) -> &'static T {
         self.force()
@@ -57,7 +57,8 @@ impl<T: 'static> Lazy<T> {
             "a static of `lazy_static!` was used outside of a model: with loom's signatures what is in it need not be \
              `Sync`; use `dpor::sync::LazyLock`"
         );
-        // Loom drops the values then. The look is an event, so that both orders are explored.
+        // Loom drops the values when the first thread ends. The look is an event, so that both
+        // orders are explored.
         assert!(
             !LOOM || !first_has_ended(),
             "a static of `lazy_static!` was used after the model's closure has returned: with loom's signatures what is in it \
@@ -67,7 +68,7 @@ impl<T: 'static> Lazy<T> {
     }
 }
 
-/// Whether the first thread of the model has ended, for another one that asks.
+/// Whether the first thread of the model has ended, if another thread asks.
 #[track_caller]
 fn first_has_ended() -> bool {
     let asks = rt::current().is_some_and(|thread| thread != ThreadId::MAIN);
@@ -91,14 +92,15 @@ impl<T: 'static> Deref for Lazy<T> {
 impl<T: fmt::Debug + 'static> fmt::Debug for Lazy<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if LOOM {
-            // Whoever prints it may be on another OS thread than the value.
+            // The code that prints may run on another OS thread than the one with the value.
             return f.debug_struct("Lazy").finish_non_exhaustive();
         }
         self.0.fmt(f)
     }
 }
 
-/// Declares statics whose values are created on first use, as the crate `lazy_static` and loom do.
+/// Declares statics with values that are created on first use, as the crate `lazy_static` and loom
+/// do.
 ///
 /// In a model the values are created anew in every execution.
 ///

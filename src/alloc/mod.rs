@@ -1,12 +1,12 @@
 //! Heap allocation that models can see.
 //!
 //! The objects of a test (atomics, locks, ...) must have the same name in each execution, while the
-//! addresses that an allocator hands out may differ. So the allocator has to say who allocated
-//! what: [`Tracking`] stands in front of another allocator and does that.
+//! addresses from an allocator may differ. So the model needs to know which thread allocated which
+//! block: [`Tracking`] wraps another allocator and tells the model.
 //!
-//! Nothing has to be done for it. With the feature `allocator`, which is on by default, this crate
-//! makes `Tracking<System>` the global allocator of the program that it is linked into. A program
-//! with an allocator of its own must switch the default features off and wrap that allocator:
+//! No setup is needed. With the feature `allocator`, which is on by default, this crate makes
+//! `Tracking<System>` the global allocator of the program that it is linked into. A program with an
+//! allocator of its own must switch the default features off and wrap that allocator:
 //!
 //! ```
 //! use dpor::alloc::Tracking;

@@ -5,21 +5,22 @@ use std::alloc::{self as std_alloc, Layout};
 use crate::config::LOOM;
 use crate::rt::{self, Tracked};
 
-/// A value that must be dropped, or taken out, before the execution ends, as `loom::alloc::Track`;
-/// and only once.
+/// A value that must be dropped, or taken out, exactly once before the execution ends, as
+/// `loom::alloc::Track`.
 ///
-/// Otherwise the test fails, and the report says where the value was made. That shows what a queue
-/// loses, and what it hands out twice: two threads that copy an element out of the same slot have
-/// one value each.
+/// Otherwise the test fails, and the report shows where the `Track` was created. This finds
+/// elements that a queue loses, and elements that it returns twice: if two threads copy an element
+/// out of the same slot, each has a value of its own.
 #[derive(Debug)]
 pub struct Track<T> {
-    // In front of the value: what is dropped twice is mostly no value any more the second time.
+    // This field is in front of the value: a `Track` that is dropped twice mostly has no valid
+    // value the second time.
     tracked: Option<Tracked>,
     value: T,
 }
 
 impl<T> Track<T> {
-    /// Tracks `value` from here on.
+    /// Creates a `Track` that holds `value`.
     #[track_caller]
     pub fn new(value: T) -> Track<T> {
         Track {
@@ -38,17 +39,18 @@ impl<T> Track<T> {
         &mut self.value
     }
 
-    /// Returns the value, which is no longer tracked.
+    /// Consumes the `Track` and returns the value, which is no longer tracked.
     pub fn into_inner(self) -> T {
         drop(self.tracked);
         self.value
     }
 }
 
-/// Lets the heap block that holds `value` stay allocated when an execution ends.
+/// Allows the heap block that holds `value` to stay allocated at the end of an execution.
 ///
-/// Otherwise that would be a failure; see [`Builder::check_leaks`](crate::Builder::check_leaks).
-/// This is about one block: what the value points to lies in others.
+/// Without this call such a block is a failure; see
+/// [`Builder::check_leaks`](crate::Builder::check_leaks). The call is for one block; memory that
+/// the value points to is in other blocks.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicUsize, Ordering};
@@ -63,8 +65,8 @@ pub fn may_leak<T: ?Sized>(value: &T) {
     rt::may_leak((&raw const *value).addr());
 }
 
-/// With loom's signatures: the block at this address is a tracked one, as those are in loom that
-/// its `Arc` and its `alloc` have made.
+/// With loom's signatures, tracks the block at this address, as loom tracks the blocks of its `Arc`
+/// and its `alloc`.
 pub(crate) fn track_block(address: usize) {
     if LOOM {
         rt::must_free(address);
@@ -73,11 +75,11 @@ pub(crate) fn track_block(address: usize) {
 
 /// Allocates memory, as `std::alloc::alloc`.
 ///
-/// With [loom's signatures](crate#looms-signatures) the block is tracked as a [`Track`] is.
+/// With [loom's signatures](crate#looms-signatures) the block is tracked like a [`Track`].
 ///
 /// # Safety
 ///
-/// As for `std::alloc::alloc`.
+/// The same as for `std::alloc::alloc`.
 pub unsafe fn alloc(layout: Layout) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
     let block = unsafe { std_alloc::alloc(layout) };
@@ -87,11 +89,11 @@ pub unsafe fn alloc(layout: Layout) -> *mut u8 {
 
 /// Allocates zeroed memory, as `std::alloc::alloc_zeroed`.
 ///
-/// The block is tracked like one of [`alloc()`].
+/// The block is tracked like a block of [`alloc()`].
 ///
 /// # Safety
 ///
-/// As for `std::alloc::alloc_zeroed`.
+/// The same as for `std::alloc::alloc_zeroed`.
 pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
     let block = unsafe { std_alloc::alloc_zeroed(layout) };
@@ -103,19 +105,19 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As for `std::alloc::dealloc`.
+/// The same as for `std::alloc::dealloc`.
 pub unsafe fn dealloc(pointer: *mut u8, layout: Layout) {
     // SAFETY: the caller's contract is the same.
     unsafe { std_alloc::dealloc(pointer, layout) }
 }
 
-/// Makes a block larger or smaller, as `std::alloc::realloc`.
+/// Changes the size of a block, as `std::alloc::realloc`.
 ///
-/// The block is tracked like one of [`alloc()`].
+/// The block is tracked like a block of [`alloc()`].
 ///
 /// # Safety
 ///
-/// As for `std::alloc::realloc`.
+/// The same as for `std::alloc::realloc`.
 pub unsafe fn realloc(pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
     let block = unsafe { std_alloc::realloc(pointer, layout, size) };

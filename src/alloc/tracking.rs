@@ -1,7 +1,7 @@
-//! How does the model hear of each allocation?
+//! How does the model learn of each allocation?
 //!
-//! [`Tracking`] passes each call on to the allocator behind it, and tells `rt::heap` of the block.
-//! On an OS thread that runs no model this is one test of a thread-local variable.
+//! [`Tracking`] passes each call on to the inner allocator, and tells `rt::heap` of the block. On
+//! an OS thread that runs no model this costs one test of a thread-local variable.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -10,20 +10,21 @@ use crate::rt::{
     heap::{self, Asked, Kept, behind, from_reserve},
 };
 
-/// An allocator that lets models see the blocks of the allocator behind it.
+/// An allocator that shows the blocks of an inner allocator to models.
 ///
-/// All memory comes from the inner allocator, and nothing is added to it: a block that
-/// `Tracking<A>` has allocated may be freed by `A`, and the other way round. It is of use as the
-/// global allocator only; see the [module](super) for when you have to declare it yourself.
+/// All memory comes from the inner allocator, and no bytes are added to it: a block that
+/// `Tracking<A>` has allocated may be freed by `A`, and the other way round. `Tracking` is useful
+/// as the global allocator only; see the [module](super) for the programs that have to declare it
+/// themselves.
 ///
-/// What a model's threads free is given back, or handed out again, only after the execution has
-/// ended, so that later uses of it are found. At most 64 MiB wait for that; beyond, the oldest
-/// blocks are given back early. Up to 16 MiB of small blocks are kept for the next execution, until
-/// the exploration ends.
+/// A block that a model's thread frees is returned to the inner allocator, or allocated again, only
+/// after the execution has ended, so that later uses of the block are found. At most 64 MiB of such
+/// blocks are held; beyond that, the oldest blocks are returned early. Up to 16 MiB of small blocks
+/// are kept for the next execution, until the exploration ends.
 ///
-/// There is one exception to where memory comes from. In the few executions in which a thread is
-/// held up to see whether it uses freed memory, blocks of up to 64 KiB lie on pages of their own,
-/// which only `Tracking` can free.
+/// There is one exception to where memory comes from. In the few executions that delay a thread to
+/// see whether it uses freed memory, blocks of up to 64 KiB are on pages of their own, which only
+/// `Tracking` can free.
 ///
 /// ```
 /// use dpor::alloc::Tracking;
@@ -45,39 +46,39 @@ impl<A> Tracking<A> {
 }
 
 impl<A: GlobalAlloc> Tracking<A> {
-    /// A block of the inner allocator.
+    /// Allocates a block from the inner allocator.
     ///
     /// # Safety
     ///
     /// The contract of `alloc` holds.
     #[inline(never)]
     unsafe fn alloc_anew(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller fulfils the contract.
         let start = behind(Asked::Block, || unsafe { self.inner.alloc(layout) });
         let start = start.unwrap_or_else(|| from_reserve(layout));
         heap::allocated(start, layout, || self.kept(start, layout));
         start
     }
 
-    /// Gives a block of the inner allocator back to it.
+    /// Returns a block to the inner allocator.
     ///
     /// # Safety
     ///
     /// The contract of `dealloc` holds.
     #[inline(never)]
     unsafe fn dealloc_now(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller fulfils the contract.
         let free = || unsafe { self.inner.dealloc(start, layout) };
         behind(Asked::Free(start.addr()), free);
     }
 
-    /// What tells the allocator from others.
+    /// The identity of this allocator.
     #[inline]
     fn allocator(&self) -> *const () {
         (&raw const self.inner).cast()
     }
 
-    /// How a block of this allocator is given back.
+    /// The function and the layout by which a block of this allocator is returned later.
     #[inline]
     fn kept(&self, start: *mut u8, layout: Layout) -> Kept {
         Kept {
@@ -89,7 +90,7 @@ impl<A: GlobalAlloc> Tracking<A> {
     }
 }
 
-/// Gives a block back to an allocator.
+/// Returns a block to an allocator.
 ///
 /// # Safety
 ///
@@ -100,13 +101,14 @@ unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: 
     behind(Asked::Free(start.addr()), free);
 }
 
-// SAFETY: each method hands its arguments to the same method of the inner allocator and returns
-// what that returns, or a block that the inner allocator has returned for the same layout and that
-// has been freed, or one with pages of its own, which is recognised when it comes back, or one of a
-// reserve, which nobody is given twice. So the contract is kept if `A` keeps it; a block that is to
-// be freed may stay allocated for longer, and one that is to be made larger may move, which callers
-// cannot tell. What `rt::heap` does besides neither unwinds nor touches the block; when it
-// allocates itself, it has made sure that it is not entered again.
+// SAFETY: each method passes its arguments to the same method of the inner allocator. It returns
+// one of four blocks: the result of that method; a block that the inner allocator has returned for
+// the same layout and that has been freed since; a block on pages of its own, which is recognised
+// when it is freed; or a block of a reserve, which is never returned twice. So the contract is
+// fulfilled if `A` fulfils it. A block that is freed may stay allocated for longer, and a block
+// that is enlarged may move; callers cannot observe either. The other work of `rt::heap` neither
+// unwinds nor touches the block; before it allocates itself, it makes sure that it is not entered
+// again.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -114,7 +116,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             Some(start) => start,
             None => {
                 rt::cold_path();
-                // SAFETY: the caller keeps the contract of `alloc`.
+                // SAFETY: the caller fulfils the contract of `alloc`.
                 unsafe { self.alloc_anew(layout) }
             }
         }
@@ -123,11 +125,11 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if let Some(start) = heap::instead(layout, self.allocator()) {
-            // SAFETY: the block has that size, and nobody else has it.
+            // SAFETY: the block has this size, and no other code has the block.
             unsafe { start.write_bytes(0, layout.size()) };
             return start;
         }
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        // SAFETY: the caller fulfils the contract of `alloc_zeroed`.
         let start = behind(Asked::Block, || unsafe { self.inner.alloc_zeroed(layout) });
         let start = start.unwrap_or_else(|| from_reserve(layout));
         heap::allocated(start, layout, || self.kept(start, layout));
@@ -138,7 +140,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         let now = heap::freed(start, layout, || self.kept(start, layout));
         if rt::rarely!(now) {
-            // SAFETY: the caller keeps the contract of `dealloc`.
+            // SAFETY: the caller fulfils the contract of `dealloc`.
             unsafe { self.dealloc_now(start, layout) };
         }
     }
@@ -150,8 +152,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
         // new size, rounded up to it, fits into an `isize`.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if heap::knows(old, layout) {
-            // SAFETY: the new size is not 0 by the contract of `realloc`, and so is what is copied:
-            // both blocks have as many bytes, and a new block overlaps no other one. The old one is
+            // SAFETY: the new size is not 0 by the contract of `realloc`. Both blocks have at least
+            // as many bytes as are copied, and a new block overlaps no other one. The old block is
             // not used again.
             unsafe {
                 let new = self.alloc(new_layout);
@@ -162,14 +164,15 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
                 return new;
             }
         }
-        // SAFETY: the caller keeps the contract of `realloc`.
+        // SAFETY: the caller fulfils the contract of `realloc`.
         let new = behind(Asked::Block, || unsafe {
             self.inner.realloc(old, layout, new_size)
         });
         let Some(new) = new else {
             let new = from_reserve(new_layout);
             if !new.is_null() {
-                // SAFETY: both blocks have as many bytes, and a new block overlaps no other one.
+                // SAFETY: both blocks have at least as many bytes as are copied, and a new block
+                // overlaps no other one.
                 unsafe { new.copy_from_nonoverlapping(old, layout.size().min(new_size)) };
             }
             return new;
@@ -203,22 +206,22 @@ mod tests {
         Layout::from_size_align(size, align).unwrap()
     }
 
-    /// An allocator that is sure to be behind the tracking one.
+    /// An allocator that is always behind the tracking one.
     #[cfg(unix)]
     struct Behind;
 
-    // SAFETY: std's does it all.
+    // SAFETY: all methods are std's.
     #[cfg(unix)]
     unsafe impl GlobalAlloc for Behind {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             assert_eq!(heap::asked(), Some(Asked::Block));
-            // SAFETY: the caller keeps the contract.
+            // SAFETY: the caller fulfils the contract.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
             assert!(heap::asked().is_some());
-            // SAFETY: the caller keeps the contract.
+            // SAFETY: the caller fulfils the contract.
             unsafe { System.dealloc(start, layout) }
         }
     }
@@ -233,7 +236,7 @@ mod tests {
             BEHIND.dealloc(BEHIND.realloc(zeroed, layout(24, 8), 48), layout(48, 8));
             BEHIND.dealloc(BEHIND.alloc(layout(8, 8)), layout(8, 8));
         }
-        // What a model frees is given back when its execution ends.
+        // A block that a model frees is returned to the allocator when the model's execution ends.
         let heap = Heap::new();
         heap.record(true);
         heap.attach(|| {
@@ -290,8 +293,8 @@ mod tests {
             for zeroed in [false, true, false] {
                 heap.reset();
                 heap.record(true);
-                // SAFETY: the layout has a size, the block is written to within it and freed with
-                // it.
+                // SAFETY: the layout has a size; the block is written within its bounds and freed
+                // with the same layout.
                 let start = unsafe {
                     let start = match zeroed {
                         true => TRACKING.alloc_zeroed(layout),
@@ -310,7 +313,8 @@ mod tests {
 
     #[test]
     fn a_stack_never_overflows_inside_of_the_inner_allocator() {
-        /// Says when it is at work, needs some stack for it, and hands out one block only.
+        /// An allocator that records its calls, needs some stack for them, and returns one block
+        /// only.
         struct Deep;
 
         static INSIDE: AtomicBool = AtomicBool::new(false);
@@ -327,7 +331,8 @@ mod tests {
             }
         }
 
-        // SAFETY: the block is large enough for what this test asks for, and nobody uses it.
+        // SAFETY: the block is large enough for the requests of this test, and no code uses its
+        // content.
         unsafe impl GlobalAlloc for Deep {
             unsafe fn alloc(&self, _: Layout) -> *mut u8 {
                 self.work()
@@ -358,7 +363,7 @@ mod tests {
             recurse(call, depth + 1) + std::hint::black_box([depth; 3])[depth % 3]
         }
 
-        // SAFETY: the layout has a size, and `Deep` puts up with any pointer.
+        // SAFETY: the layout has a size, and `Deep` accepts any pointer.
         let calls: [fn(); 4] = unsafe {
             [
                 || assert!(!DEEP.alloc(LAYOUT).is_null()),

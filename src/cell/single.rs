@@ -1,7 +1,7 @@
-//! Why is a cell for one thread watched at all?
+//! Why does the model watch a cell for one thread at all?
 //!
-//! Because types around it claim to be `Sync`, as loom's users do, and may be wrong: then two
-//! threads are in it at once, and the model says so.
+//! Types that contain the cell may claim to be `Sync`, as types of loom's users do, and the claim
+//! may be wrong. Then two threads use the cell at once, and the model reports the data race.
 
 use std::cell as std_cell;
 use std::cmp::Ordering;
@@ -32,7 +32,7 @@ impl<T> Cell<T> {
     /// Replaces the value and returns the old one.
     #[track_caller]
     pub fn replace(&self, value: T) -> T {
-        // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
+        // SAFETY: the cell is not `Sync`, so no other code accesses it meanwhile.
         self.0
             .with_mut(|old| unsafe { std::mem::replace(&mut *old, value) })
     }
@@ -53,12 +53,13 @@ impl<T> Cell<T> {
             return;
         }
         self.0.with_mut(|a| {
-            // SAFETY: the cells are two, and not `Sync`, so nobody else accesses them meanwhile.
+            // SAFETY: the two cells are different ones and not `Sync`, so no other code accesses
+            // them meanwhile.
             other.0.with_mut(|b| unsafe { std::ptr::swap(a, b) });
         });
     }
 
-    /// Unwraps the value.
+    /// Consumes the cell and returns the value.
     pub const fn into_inner(self) -> T {
         // SAFETY: the cell is transparent over its value.
         unsafe { peel(self) }
@@ -69,11 +70,11 @@ impl<T: Copy> Cell<T> {
     /// Returns a copy of the value.
     #[track_caller]
     pub fn get(&self) -> T {
-        // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
+        // SAFETY: the cell is not `Sync`, so no other code accesses it meanwhile.
         self.0.with(|value| unsafe { *value })
     }
 
-    /// Replaces the value with what `f` makes of it.
+    /// Replaces the value with the result of `f`.
     #[track_caller]
     pub fn update(&self, f: impl FnOnce(T) -> T) {
         self.set(f(self.get()));
@@ -86,7 +87,7 @@ impl<T: ?Sized> Cell<T> {
         self.0.unwatched()
     }
 
-    /// Returns a mutable reference to the value. The exclusive borrow makes that safe.
+    /// Returns a mutable reference to the value. This is safe because the borrow is exclusive.
     pub const fn get_mut(&mut self) -> &mut T {
         self.0.exclusive()
     }
@@ -95,7 +96,7 @@ impl<T: ?Sized> Cell<T> {
     pub const fn from_mut(value: &mut T) -> &Cell<T> {
         let pointer = value as *mut T as *const Cell<T>;
         // SAFETY: the cell is transparent over the value; the reference was exclusive and is
-        // borrowed as long, so only this thread can reach the value.
+        // borrowed for the same time, so only this thread can reach the value.
         unsafe { &*pointer }
     }
 }
@@ -178,7 +179,7 @@ impl<T> From<T> for Cell<T> {
     }
 }
 
-/// Prints the value. This is watched like any other access.
+/// Prints the value. The read is watched like any other access.
 impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         std_cell::Cell::new(self.get()).fmt(f)

@@ -1,4 +1,4 @@
-//! How does an access to plain memory make itself known?
+//! How does the model learn of an access to plain memory?
 
 use std::cell as std_cell;
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::rt::{self, Accessing, Memory};
 ///
 /// impl Slot {
 ///     fn set(&self, new: usize) {
-///         // SAFETY: nobody reads it yet.
+///         // SAFETY: no thread reads it yet.
 ///         self.value.with_mut(|value| unsafe { *value = new });
 ///         // If this were `Relaxed`, the model would fail with a data race.
 ///         self.ready.store(true, Release);
@@ -56,29 +56,30 @@ pub struct UnsafeCell<T: ?Sized>(std_cell::UnsafeCell<T>);
 ///
 /// # Safety
 ///
-/// A `T` is there, and nobody uses it again.
+/// A `T` is at this address and is not used again.
 unsafe fn drop_data<T: ?Sized>(data: *mut u8) {
     assert!(is_thin::<T>(), "dpor bug: an address is no pointer to this");
-    // SAFETY: a pointer to a `T` is an address and nothing else, so the two have the same layout.
+    // SAFETY: a pointer to a `T` consists of its address only, so the two have the same layout.
     let data: *mut T = unsafe { transmute_copy(&data) };
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's promise a `T` is there and is not used again.
     unsafe { std::ptr::drop_in_place(data) };
 }
 
-/// Whether a pointer to a `T` is its address alone.
+/// Whether a pointer to a `T` consists of its address only.
 const fn is_thin<T: ?Sized>() -> bool {
     size_of::<*const T>() == size_of::<*const ()>()
 }
 
-/// The value of a cell. In a `const fn` it cannot be moved out of its field, because the compiler
-/// does not see that nothing is left to drop.
+/// The value of a cell. A `const fn` cannot move the value out of its field, because the compiler
+/// does not see that nothing else of the cell needs a drop.
 ///
 /// # Safety
 ///
 /// `C` is transparent over `T`.
 pub(super) const unsafe fn peel<C, T>(cell: C) -> T {
     let cell = ManuallyDrop::new(cell);
-    // SAFETY: the two have the same layout, and what is copied is not used or dropped again.
+    // SAFETY: the two have the same layout, and the source of the copy is neither used nor dropped
+    // again.
     unsafe { transmute_copy(&cell) }
 }
 
@@ -88,7 +89,7 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std_cell::UnsafeCell::new(value))
     }
 
-    /// Unwraps the value.
+    /// Consumes the cell and returns the value.
     pub const fn into_inner(self) -> T {
         // SAFETY: the cell is transparent over std's, which is transparent over `T`.
         unsafe { peel(self) }
@@ -98,9 +99,9 @@ impl<T> UnsafeCell<T> {
 impl<T: ?Sized> UnsafeCell<T> {
     /// Calls `f` with a pointer to the value, which `f` may read through until it returns.
     ///
-    /// The access lasts up to the last operation that `f` makes, which may be what lets another
-    /// thread write. What `f` reads behind that operation is not seen; call `with` once more for
-    /// it.
+    /// The access lasts until the last operation that `f` performs; that operation may be the one
+    /// that lets another thread write. Reads of `f` behind that operation are not watched; call
+    /// `with` once more for them.
     #[track_caller]
     pub fn with<F, R>(&self, f: F) -> R
     where
@@ -113,7 +114,8 @@ impl<T: ?Sized> UnsafeCell<T> {
     /// Calls `f` with a pointer to the value, which `f` may read and write through until it
     /// returns.
     ///
-    /// The access lasts until `f` returns: what publishes the value has to come behind that.
+    /// The access lasts until `f` returns, so the operation that publishes the value must come
+    /// after the call.
     #[track_caller]
     pub fn with_mut<F, R>(&self, f: F) -> R
     where
@@ -123,7 +125,8 @@ impl<T: ?Sized> UnsafeCell<T> {
         f(self.0.get())
     }
 
-    /// Returns a pointer to read through, for as long as it lives. Loom calls this `get`.
+    /// Returns a pointer for reading. The access lasts as long as the pointer. Loom calls this
+    /// `get`.
     #[track_caller]
     pub fn read(&self) -> ConstPtr<T> {
         ConstPtr {
@@ -132,8 +135,8 @@ impl<T: ?Sized> UnsafeCell<T> {
         }
     }
 
-    /// Returns a pointer to read and write through, for as long as it lives. Loom calls this
-    /// `get_mut`.
+    /// Returns a pointer for reading and writing. The access lasts as long as the pointer. Loom
+    /// calls this `get_mut`.
     #[track_caller]
     pub fn write(&self) -> MutPtr<T> {
         MutPtr {
@@ -147,7 +150,7 @@ impl<T: ?Sized> UnsafeCell<T> {
         let memory = Memory {
             start: self.0.get().cast(),
             size: size_of_val(&self.0),
-            // A value whose type is not known where it ends is never in a static itself.
+            // An unsized value is never in a static itself, because its type is unknown at its end.
             drop: if needs_drop::<T>() && is_thin::<T>() {
                 Some(drop_data::<T>)
             } else {
@@ -159,24 +162,24 @@ impl<T: ?Sized> UnsafeCell<T> {
     }
 }
 
-/// Std's names.
+/// The methods under std's names.
 #[cfg(not(any(loom, feature = "loom")))]
 impl<T: ?Sized> UnsafeCell<T> {
     /// Returns a pointer to the value.
     ///
-    /// Accesses through it are not watched; those by [`with`](UnsafeCell::with) and
+    /// Accesses through the pointer are not watched; those by [`with`](UnsafeCell::with) and
     /// [`with_mut`](UnsafeCell::with_mut) are.
     pub const fn get(&self) -> *mut T {
         self.unwatched()
     }
 
-    /// Returns a mutable reference to the value. The exclusive borrow makes that safe.
+    /// Returns a mutable reference to the value. This is safe because the borrow is exclusive.
     pub const fn get_mut(&mut self) -> &mut T {
         self.exclusive()
     }
 }
 
-/// Loom's names.
+/// The methods under loom's names.
 #[cfg(any(loom, feature = "loom"))]
 impl<T: ?Sized> UnsafeCell<T> {
     /// Same as [`UnsafeCell::read`], under loom's name. Std's `get` is [`UnsafeCell::raw_get`].
@@ -212,7 +215,7 @@ impl<T: ?Sized> UnsafeCell<T> {
     pub const fn from_mut(value: &mut T) -> &mut UnsafeCell<T> {
         let pointer = value as *mut T as *mut UnsafeCell<T>;
         // SAFETY: the cell is transparent over std's, which is transparent over `T`; the reference
-        // was exclusive and is borrowed as long.
+        // was exclusive and is borrowed for the same time.
         unsafe { &mut *pointer }
     }
 }
@@ -235,27 +238,29 @@ impl<T: ?Sized> fmt::Debug for UnsafeCell<T> {
     }
 }
 
-/// A pointer that stands for a read access.
+/// A pointer that represents a read access.
 ///
-/// The access begins where the pointer is made. It lasts up to the last operation that its thread
-/// makes before the pointer is dropped, so that a guard may unlock first and then drop the pointer.
+/// The access begins with the creation of the pointer. It lasts until the last operation that its
+/// thread performs before the drop of the pointer, so that a guard may unlock first and then drop
+/// the pointer.
 #[derive(Debug)]
 pub struct ConstPtr<T: ?Sized> {
     access: Option<Accessing>,
     pointer: *const T,
 }
 
-/// A pointer that stands for a write access.
+/// A pointer that represents a write access.
 ///
-/// The access begins where the pointer is made. It lasts up to the last operation that its thread
-/// makes before the pointer is dropped, so that a guard may unlock first and then drop the pointer.
+/// The access begins with the creation of the pointer. It lasts until the last operation that its
+/// thread performs before the drop of the pointer, so that a guard may unlock first and then drop
+/// the pointer.
 #[derive(Debug)]
 pub struct MutPtr<T: ?Sized> {
     access: Option<Accessing>,
     pointer: *mut T,
 }
 
-/// The access that a pointer stands for has not ended yet.
+/// Tells the model that the access of a pointer has not ended yet.
 fn resume(access: &Option<Accessing>) {
     if let Some(access) = access {
         access.resume();
@@ -267,8 +272,8 @@ impl<T: ?Sized> ConstPtr<T> {
     ///
     /// # Safety
     ///
-    /// As for dereferencing a raw pointer: the cell must be alive, and nobody may write to it while
-    /// the reference is used.
+    /// The same as for a dereference of a raw pointer: the cell must be alive, and no thread may
+    /// write to it while the reference is used.
     pub unsafe fn deref(&self) -> &T {
         resume(&self.access);
         // SAFETY: the caller's contract.
@@ -290,8 +295,8 @@ impl<T: ?Sized> MutPtr<T> {
     ///
     /// # Safety
     ///
-    /// As for dereferencing a raw pointer: the cell must be alive, and nobody else may use it while
-    /// the reference is used.
+    /// The same as for a dereference of a raw pointer: the cell must be alive, and no other code
+    /// may use it while the reference is used.
     #[expect(
         clippy::mut_from_ref,
         reason = "loom's signature; the pointer stands for an exclusive access"

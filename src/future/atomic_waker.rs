@@ -8,7 +8,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// Holds the waker that was registered last, as `loom::future::AtomicWaker`.
 ///
 /// Each method is one critical section, so a wake-up comes before or after a registration and never
-/// in the middle of it.
+/// during it.
 #[derive(Debug, Default)]
 pub struct AtomicWaker(Mutex<Option<Waker>>);
 
@@ -20,8 +20,8 @@ impl AtomicWaker {
 
     /// Stores `waker` and drops the previous one.
     ///
-    /// A previous waker of the same task is kept instead. So a task that registers each time it is
-    /// polled, and finds nothing, has changed nothing.
+    /// If the previous waker is of the same task, it is kept instead. So a task that registers at
+    /// each poll, and is not ready, changes nothing.
     #[track_caller]
     pub fn register(&self, waker: Waker) {
         let mut slot = self.lock();

@@ -21,13 +21,13 @@ use crate::alloc::track_block;
 use crate::rt::{self, ThreadId};
 use crate::sync::Notify;
 
-/// What wakes a thread that is in [`block_on`].
+/// The object that wakes a thread in [`block_on`].
 struct Signal {
     notify: Notify,
-    /// Who polls the future.
+    /// The thread that polls the future.
     poller: Option<ThreadId>,
-    /// Whether the poller itself has asked for another poll. Only the poller looks at it or changes
-    /// it.
+    /// Whether the poller itself has asked for another poll. Only the poller reads or changes this
+    /// flag.
     again: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl Wake for Signal {
 
     #[track_caller]
     fn wake_by_ref(self: &Arc<Self>) {
-        // Mostly the caller is the table of functions of a waker, which is std's.
+        // Mostly the caller is a waker's table of functions, which is in std.
         let site = task::finishes_at().unwrap_or_else(Location::caller);
         if self.poller.is_some() && rt::current() == self.poller {
             self.again.store(true, Relaxed);
@@ -50,7 +50,8 @@ impl Wake for Signal {
 
 /// Polls `future` on this thread until it is ready.
 ///
-/// A wake-up that comes before the thread waits is not lost, and several of them count as one.
+/// A wake-up that comes before the thread waits is not lost, and several such wake-ups count as
+/// one.
 ///
 /// ```
 /// let outcomes = dpor::outcomes(|| {
@@ -64,7 +65,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     block_on_at(future, Location::caller())
 }
 
-/// [`block_on`] for who waits at this place.
+/// [`block_on`] for a thread that waits at this place.
 fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Output {
     let mut future = pin!(future);
     let signal = Arc::new(Signal {
@@ -72,7 +73,7 @@ fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Out
         poller: rt::current(),
         again: AtomicBool::new(false),
     });
-    // In loom a waker is a reference to one of its own `Arc`s.
+    // In loom a waker is a reference to one of loom's own `Arc`s, and loom tracks their blocks.
     track_block(Arc::as_ptr(&signal).addr());
     rt::std_counts(Arc::as_ptr(&signal).addr());
     let waker = Waker::from(signal.clone());
@@ -82,7 +83,7 @@ fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Out
             Poll::Ready(output) => return output,
             Poll::Pending => signal.notify.wait_at(site),
         }
-        // A task that wakes itself to be asked again yields to others.
+        // A task that wakes itself to be polled again yields to other threads.
         if signal.again.swap(false, Relaxed) {
             rt::hint_at(site);
         }

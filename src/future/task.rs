@@ -1,8 +1,8 @@
-//! How does a future run beside others?
+//! How does a future run concurrently with others?
 //!
-//! Each task is a modelled thread of its own. An executor would only decide which ready task goes
-//! on, and that is what the exploration decides anyway. Who waits for a task asks one question,
-//! whether it is done, so that as little is explored as for a thread that is joined.
+//! Each task is a modelled thread of its own. An executor would only choose the ready task that
+//! continues, and the exploration makes that choice anyway. A thread that waits for a task reads
+//! only whether the task is done, so no more executions are explored than for a join of a thread.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -23,12 +23,12 @@ const DONE: usize = TASK_DONE as usize;
 /// [`TASK_AWAITED`].
 const AWAITED: usize = TASK_AWAITED as usize;
 
-/// What a task and who waits for it have in common.
+/// The state that a task shares with the thread that awaits it.
 struct Shared {
     /// [`DONE`] and [`AWAITED`]: a modelled atomic.
     state: AtomicUsize,
-    /// Who is to be woken. Nobody is left in it when it is dropped, so that who drops it last makes
-    /// no difference.
+    /// The waker of the thread that awaits the task. The waker is always taken before the drop of
+    /// `Shared`, so that it makes no difference which thread drops `Shared` last.
     waker: Mutex<ManuallyDrop<Option<Waker>>>,
 }
 
@@ -37,7 +37,7 @@ impl Shared {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to the state, as an operation at `site`, and gives what was in it. `None` where no
+    /// Adds to the state, as an operation at `site`, and returns the previous state. `None` if no
     /// model runs.
     fn add(&self, what: usize, site: &'static Location<'static>) -> Option<usize> {
         let target = Target::atomic(
@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// Whether the task is done; if it is not, this waker is woken when it is.
+    /// Whether the task is done. If it is not, this waker is woken when the task is done.
     fn is_done_or_wakes(&self, waker: Waker, site: &'static Location<'static>) -> bool {
         let mut replaced = Some(waker);
         let is_done = match self.add(AWAITED, site) {
@@ -75,12 +75,12 @@ impl Shared {
                 }
             }
         };
-        // To drop a waker may be an operation, so no lock is held.
+        // The drop of a waker may be an operation, so no lock is held here.
         drop(replaced);
         is_done
     }
 
-    /// The task is done.
+    /// Marks the task as done, and wakes its waker.
     fn finish(&self, site: &'static Location<'static>) {
         let waker = match self.add(DONE, site) {
             Some(_) => self.waker().take(),
@@ -91,7 +91,7 @@ impl Shared {
             }
         };
         if let Some(waker) = waker {
-            /// Forgets it, also if the thread unwinds.
+            /// Clears the record, even if the thread unwinds.
             struct Forget;
             impl Drop for Forget {
                 fn drop(&mut self) {
@@ -106,20 +106,20 @@ impl Shared {
 }
 
 thread_local! {
-    /// The modelled thread that wakes who awaits its task, which nobody calls, and where that task
-    /// was spawned.
+    /// The modelled thread that is waking the waker of its finished task, and the place where the
+    /// task was spawned. The wake-up has no caller in the program.
     static FINISHES: Cell<Option<(Option<ThreadId>, &'static Location<'static>)>> = const { Cell::new(None) };
 }
 
-/// Where the task was spawned that the current thread finishes, if it wakes somebody because of
-/// that. A waker of the program's may do other things first, and let other threads go on; so it may
-/// be forgotten.
+/// The place where the current thread's task was spawned, if the thread is waking the task's waker
+/// because the task is done. A waker of the program may do other work first and let other threads
+/// continue, so the record may be lost.
 pub(super) fn finishes_at() -> Option<&'static Location<'static>> {
     let (thread, site) = FINISHES.get()?;
     (thread == rt::current()).then_some(site)
 }
 
-/// Finishes a task when it is dropped, also by a panic.
+/// Finishes a task when it is dropped, even by a panic.
 struct Finishes(Arc<Shared>, &'static Location<'static>);
 
 impl Drop for Finishes {
@@ -128,14 +128,14 @@ impl Drop for Finishes {
     }
 }
 
-/// Handle to a task, whose output it gives by `.await` or [`JoinHandle::join`].
+/// Handle to a task; `.await` and [`JoinHandle::join`] return the task's output.
 ///
-/// Awaiting a task that has panicked panics with the same payload. That takes
-/// [`Builder::catch_panics`](crate::Builder::catch_panics): otherwise the panic of the task is the
+/// Awaiting a task that has panicked panics with the same payload. This requires
+/// [`Builder::catch_panics`](crate::Builder::catch_panics); without it the panic of the task is the
 /// failure.
 pub struct JoinHandle<T> {
     shared: Arc<Shared>,
-    /// Until it has been awaited.
+    /// `None` after the task has been awaited.
     thread: Option<thread::JoinHandle<T>>,
 }
 
@@ -143,7 +143,7 @@ pub struct JoinHandle<T> {
 ///
 /// # Panics
 ///
-/// Outside a model, if the operating system fails to create a thread.
+/// Panics outside a model if the operating system fails to create a thread.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -166,7 +166,7 @@ where
         let _finishes = finishes;
         block_on_at(future, site)
     };
-    // Unlike `thread::spawn` with loom's signatures, this also works outside of a model.
+    // Unlike `thread::spawn` with loom's signatures, this function also works outside of a model.
     let thread = thread::Builder::new().spawn(body);
     let thread = Some(thread.expect("failed to spawn thread"));
     JoinHandle { shared, thread }
@@ -177,8 +177,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The payload of the task's panic, as for [`thread::JoinHandle::join`], or a text if the
-    /// output was awaited before.
+    /// Returns the payload of the task's panic, as [`thread::JoinHandle::join`] does, or a text if
+    /// the output was awaited before.
     #[track_caller]
     pub fn join(self) -> thread::Result<T> {
         match self.thread {
@@ -203,7 +203,8 @@ impl<T> Future for JoinHandle<T> {
     ///
     /// # Panics
     ///
-    /// If the task has panicked, with its payload. Also if the output was returned before.
+    /// Panics with the task's payload if the task has panicked. Panics if the output was returned
+    /// before.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         assert!(

@@ -1,4 +1,4 @@
-//! Waiting for a whole group, as `std::sync::Barrier`.
+//! Waiting until a whole group of threads has arrived, as `std::sync::Barrier`.
 
 use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -16,7 +16,7 @@ pub struct Barrier {
 impl UnwindSafe for Barrier {}
 impl RefUnwindSafe for Barrier {}
 
-/// Says whether a thread was the last of its group to arrive.
+/// The result of [`Barrier::wait`]: whether the thread was the last of its group to arrive.
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
@@ -45,16 +45,16 @@ impl Barrier {
         }
     }
 
-    /// Waits until `n` threads have come to this point.
+    /// Waits until `n` threads have arrived.
     ///
-    /// The last of them is the leader. Inside a model, each thread that can be the last is explored
-    /// as such.
+    /// The last of them is the leader. Inside a model, each thread that can arrive last is explored
+    /// as the leader.
     #[track_caller]
     pub fn wait(&self) -> BarrierWaitResult {
         let target = Target {
             address: (&raw const self.size).addr(),
             kind: ObjectKind::Barrier,
-            // Nobody ever completes a larger group, nor one of this size.
+            // No larger group can ever be complete, and neither can a group of this size.
             memory: self.size.min(u32::MAX as usize) as u64,
         };
         let leads = match rt::waited(rt::perform(target, OpKind::Arrive)) {

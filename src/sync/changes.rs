@@ -1,11 +1,11 @@
-//! Has what a lock protects been changed since it was taken?
+//! Has the data behind a lock changed since the lock was taken?
 //!
-//! A critical section that changes nothing is only a look, and a loop of such looks waits until
-//! another one changes something.
+//! A critical section that changes nothing only looks at the data, and a loop of such critical
+//! sections waits until another thread changes the data.
 
 use crate::rt::{self, Answer};
 
-/// What a guard knows of its data.
+/// The state of a guard's data when the lock was taken.
 #[derive(Debug)]
 pub(super) struct Changes {
     /// The bytes of the data when the lock was taken.
@@ -13,22 +13,22 @@ pub(super) struct Changes {
     lent: Lent,
 }
 
-/// Whether somebody had an exclusive reference to the data.
+/// Whether the program had an exclusive reference to the data.
 #[derive(PartialEq, Eq, Debug)]
 enum Lent {
     Not,
-    /// Who may have changed anything.
+    /// It had one, and may have changed anything.
     Unseen,
-    /// When this was in it, and in all that it leads to.
+    /// It had one. The hash is of the data and of all memory that the data leads to, before that.
     When(u64),
 }
 
 impl Changes {
-    /// The lock over this has just been taken, with this answer.
+    /// Records the data of a lock that has just been taken, with the model's answer.
     ///
-    /// Where no model has granted it nobody asks what has changed, and the data is not looked at:
-    /// some of its bytes may never have been written, such as those between two fields, and a
-    /// program must not read these.
+    /// If no model has granted the lock, changes are of no interest, and the data is not read: some
+    /// of its bytes may never have been written, such as those between two fields, and a program
+    /// must not read these.
     #[inline]
     pub(super) fn since<T: ?Sized>(answer: Answer, data: &T) -> Changes {
         match answer {
@@ -43,7 +43,7 @@ impl Changes {
         }
     }
 
-    /// Somebody gets an exclusive reference to the data.
+    /// Records that the program gets an exclusive reference to the data.
     #[inline]
     pub(super) fn lend<T: ?Sized>(&mut self, data: &T) {
         if self.lent == Lent::Not {
@@ -54,7 +54,7 @@ impl Changes {
         }
     }
 
-    /// Whether anything may have changed.
+    /// Whether the data may have changed.
     pub(super) fn any<T: ?Sized>(&self, data: &T) -> bool {
         match self.lent {
             Lent::Not => rt::bytes(data) != self.bytes,

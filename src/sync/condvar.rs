@@ -1,8 +1,8 @@
 //! Waiting for a notification, as `std::sync::Condvar`.
 //!
-//! Inside a model a wait is: to enter the set of waiters, to unlock the mutex, to be awake again,
-//! to lock the mutex. Any waiter may be the one that `notify_one` wakes, and a timed wait may time
-//! out: all of it is explored.
+//! Inside a model a wait has four steps: the thread enters the set of waiters, unlocks the mutex,
+//! wakes up, and locks the mutex again. `notify_one` may wake any waiter, and a timed wait may time
+//! out: all of these outcomes are explored.
 
 use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -16,8 +16,8 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 /// Drop-in replacement for `std::sync::Condvar`.
 ///
 /// Spurious wake-ups are explored if
-/// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how many a thread may have.
-/// A timed wait may then also end before its time.
+/// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) sets how many a thread may have.
+/// A timed wait may then also end before its time is over.
 #[derive(Default)]
 pub struct Condvar {
     /// Its address is the identity of the condition variable.
@@ -28,12 +28,12 @@ pub struct Condvar {
 impl UnwindSafe for Condvar {}
 impl RefUnwindSafe for Condvar {}
 
-/// Says whether a timed wait ended because its time was over.
+/// The result of a timed wait: whether the wait timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Returns whether the time was over before a notification came.
+    /// Returns whether the wait timed out before a notification came.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
@@ -41,7 +41,7 @@ impl WaitTimeoutResult {
 }
 
 impl Condvar {
-    /// Creates a condition variable that nobody waits for.
+    /// Creates a condition variable without waiters.
     #[must_use]
     pub const fn new() -> Condvar {
         Condvar {
@@ -58,8 +58,8 @@ impl Condvar {
         }
     }
 
-    /// Waits; false if it ended without a notification, because the time was over if it is timed.
-    /// `real` waits on std's condition variable.
+    /// Waits. Returns false if the wait ended without a notification; for a timed wait, false means
+    /// that it timed out. `real` waits on std's condition variable.
     #[track_caller]
     fn wait_with<'a, T>(
         &self,
@@ -68,7 +68,8 @@ impl Condvar {
         real: impl FnOnce(std_sync::MutexGuard<'a, T>) -> (std_sync::MutexGuard<'a, T>, bool),
     ) -> (MutexGuard<'a, T>, bool) {
         if !timed && rt::wakes_up(Location::caller()) {
-            // A notification for it would be a reason, so it is not among those that wait.
+            // This wait ends spuriously. A notification would be a reason for its end, so the
+            // thread does not enter the set of waiters.
             guard.unlock();
             rt::perform(self.target(), OpKind::EndForNoReason);
             guard.relock();
@@ -84,8 +85,8 @@ impl Condvar {
                 guard.has_waited(inner);
                 notified
             }
-            // The execution is over, and nobody notifies: as good as a spurious wake-up, after
-            // which others may have changed what is waited for.
+            // The execution is over, and no thread notifies. The wait ends like a spurious wake-up,
+            // after which other threads may have changed the condition.
             Answer::Inert => {
                 guard.unlock();
                 rt::yield_to_teardown();
@@ -96,7 +97,8 @@ impl Condvar {
                 guard.unlock();
                 let answer = rt::perform(self.target(), OpKind::Awake { timed });
                 let notified = matches!(answer, Answer::Done(outcome) if outcome.succeeded());
-                // Its time may not be over, although nobody has notified it.
+                // A timed wait may also wake up spuriously: without a notification, and before its
+                // time is over.
                 let goes_on = timed && !notified && rt::has_woken_up(Location::caller());
                 guard.relock();
                 notified || goes_on
@@ -109,7 +111,7 @@ impl Condvar {
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the guard.
+    /// Returns an error if the mutex is poisoned. The error contains the guard.
     #[track_caller]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let (guard, _) = self.wait_with(guard, false, |inner| {
@@ -123,7 +125,7 @@ impl Condvar {
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the guard.
+    /// Returns an error if the mutex is poisoned. The error contains the guard.
     #[track_caller]
     pub fn wait_while<'a, T, F>(
         &self,
@@ -139,13 +141,13 @@ impl Condvar {
         Ok(guard)
     }
 
-    /// Waits for a notification, but no longer than `duration`.
+    /// Waits for a notification, for at most `duration`.
     ///
     /// Inside a model time does not pass; a timeout and a notification in time are both explored.
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the guard.
+    /// Returns an error if the mutex is poisoned. The error contains the guard.
     #[track_caller]
     pub fn wait_timeout<'a, T>(
         &self,
@@ -168,7 +170,7 @@ impl Condvar {
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the guard.
+    /// Returns an error if the mutex is poisoned. The error contains the guard.
     #[track_caller]
     #[deprecated(note = "std has deprecated it; use `wait_timeout`")]
     pub fn wait_timeout_ms<'a, T>(
@@ -185,13 +187,13 @@ impl Condvar {
         }
     }
 
-    /// Waits as long as `condition` holds, but no longer than `duration` in all.
+    /// Waits as long as `condition` holds, for at most `duration` in all.
     ///
-    /// Inside a model the time may be over at each wait.
+    /// Inside a model each wait may time out.
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the guard.
+    /// Returns an error if the mutex is poisoned. The error contains the guard.
     #[track_caller]
     pub fn wait_timeout_while<'a, T, F>(
         &self,
@@ -223,7 +225,7 @@ impl Condvar {
         }
     }
 
-    /// Wakes one waiting thread; each choice of one is explored.
+    /// Wakes one waiting thread; each choice of the thread is explored.
     #[track_caller]
     pub fn notify_one(&self) {
         match rt::perform(self.target(), OpKind::NotifyOne) {

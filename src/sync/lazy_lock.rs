@@ -1,4 +1,4 @@
-//! A value that is made when it is first needed, as `std::sync::LazyLock`.
+//! A value that is created on first use, as `std::sync::LazyLock`.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -10,41 +10,45 @@ use super::once::{Stage, poisoned};
 
 /// Drop-in replacement for `std::sync::LazyLock`.
 ///
-/// In a `static`, the value is created anew in every execution. That needs a closure that owns
-/// nothing.
+/// In a `static`, the value is created anew in every execution. This needs a closure without drop
+/// glue.
 pub struct LazyLock<T, F = fn() -> T> {
     stage: Stage,
-    /// Whole until the value is begun to be made.
+    /// Initialised until the closure is moved out to create the value.
     f: UnsafeCell<ManuallyDrop<F>>,
-    /// Whether `f` is whole.
+    /// Whether `f` is initialised.
     whole: UnsafeCell<bool>,
     /// Initialised if the stage is done.
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: threads get `&T` out of it, and one of them calls `f` and may make what another drops.
-// The value, `f` and `whole` are written by the one thread that the stage lets in.
+// SAFETY: threads get `&T` from the lock, and one of them calls `f` and may create a value that
+// another one drops. The value, `f` and `whole` are written by the one thread that the stage
+// admits.
 unsafe impl<T: Sync + Send, F: Send> Sync for LazyLock<T, F> {}
-// SAFETY: it owns the value and the closure.
+// SAFETY: the lock owns the value and the closure.
 unsafe impl<T: Send, F: Send> Send for LazyLock<T, F> {}
 impl<T: RefUnwindSafe + UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}
 impl<T: UnwindSafe, F: UnwindSafe> UnwindSafe for LazyLock<T, F> {}
 
-/// Drops the value of the lock at this address, and makes it as new.
+/// Drops the value of the lock at this address, and resets the lock.
 ///
 /// # Safety
 ///
-/// A `LazyLock<T, F>` is there, and nobody uses it meanwhile. `F` has no drop glue.
+/// A `LazyLock<T, F>` is at this address, and no thread uses it during the call. `F` has no drop
+/// glue.
 unsafe fn undo<T, F>(lock: *mut u8) {
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's promise the lock is there, and this reference is exclusive.
     let lock = unsafe { &mut *lock.cast::<LazyLock<T, F>>() };
     if lock.stage.take_back() {
-        // SAFETY: the stage was done, so the value is initialised; it is not any more.
+        // SAFETY: the stage was done, so the value is initialised. The stage is not done any more,
+        // so the value is not used again.
         unsafe { lock.value.get_mut().assume_init_drop() };
     }
-    // The closure was moved out, but its bytes are still there, and whoever got it has had nothing
-    // to drop: it can be called again. (What has no destructor and may not be there twice, as an
-    // exclusive reference, is one of the guide's limits.)
+    // The closure was moved out, but its bytes are still in place, and its call had nothing to
+    // drop, because `F` has no drop glue. So the closure can be called again. (A type without drop
+    // glue that must not exist twice, such as an exclusive reference, is one of the guide's
+    // limits.)
     *lock.whole.get_mut() = true;
 }
 
@@ -59,13 +63,13 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         }
     }
 
-    /// Returns the value, creating it first if necessary.
+    /// Returns the value, and creates it first if necessary.
     ///
     /// Waits if another thread is creating it.
     ///
     /// # Panics
     ///
-    /// If creating the value has panicked before.
+    /// Panics if creating the value has panicked before.
     #[track_caller]
     pub fn force(this: &LazyLock<T, F>) -> &T {
         let begun = || {
@@ -76,17 +80,18 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
             }
         };
         this.stage.call(Some("LazyLock"), begun, |_| {
-            // SAFETY: the stage lets one thread in at a time.
+            // SAFETY: the stage admits one thread at a time.
             let whole = unsafe { std::mem::replace(&mut *this.whole.get(), false) };
-            // Where an execution is torn down, another attempt may have taken it and been unwound.
+            // While an execution is torn down, another attempt may have taken the closure and been
+            // unwound.
             if !whole && needs_drop::<F>() {
                 poisoned(Some("LazyLock"));
             }
-            // SAFETY: as above. The closure is taken once, or owns nothing that would be dropped
-            // twice.
+            // SAFETY: as above. The closure is taken once, or has no drop glue and cannot be
+            // dropped twice.
             let f = unsafe { ManuallyDrop::take(&mut *this.f.get()) };
             let value = f();
-            // SAFETY: as above; nobody reads before the stage is done.
+            // SAFETY: as above; no thread reads the value before the stage is done.
             unsafe { (*this.value.get()).write(value) };
         });
         this.stage.note_origin::<T, _>(this);
@@ -94,24 +99,25 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         unsafe { (*this.value.get()).assume_init_ref() }
     }
 
-    /// Returns a mutable reference to the value, creating it first if necessary.
+    /// Returns a mutable reference to the value, and creates the value first if necessary.
     ///
     /// # Panics
     ///
-    /// If creating the value has panicked before.
+    /// Panics if creating the value has panicked before.
     #[track_caller]
     pub fn force_mut(this: &mut LazyLock<T, F>) -> &mut T {
         LazyLock::force(this);
-        // SAFETY: it has just been made, and the reference is exclusive.
+        // SAFETY: the value has just been created, and the reference is exclusive.
         unsafe { this.value.get_mut().assume_init_mut() }
     }
 }
 
-/// Says that the lock at this address cannot be put back.
+/// Panics because the lock at this address cannot be reset.
 ///
 /// # Safety
 ///
-/// Always safe; it has the form of what is called at the end of an execution.
+/// Always safe to call; the signature is that of a function that the model calls at the end of an
+/// execution.
 unsafe fn refuse(_: *mut u8) {
     panic!(
         "a LazyLock that is older than the model was used in it, and its closure owns something, so \
@@ -120,7 +126,7 @@ unsafe fn refuse(_: *mut u8) {
 }
 
 impl<T, F> LazyLock<T, F> {
-    /// Returns the value if it has been created; does not create it.
+    /// Returns the value if it has been created; does not create the value.
     #[track_caller]
     pub fn get(this: &LazyLock<T, F>) -> Option<&T> {
         this.stage.check().then(|| {
@@ -149,7 +155,8 @@ impl<T, F> Drop for LazyLock<T, F> {
             unsafe { self.value.get_mut().assume_init_drop() };
         }
         if *self.whole.get_mut() {
-            // SAFETY: nobody has taken the closure.
+            // SAFETY: `whole` says that `f` is initialised: no call has taken the closure, or the
+            // closure has no drop glue and `undo` has reset the lock.
             unsafe { ManuallyDrop::drop(self.f.get_mut()) };
         }
     }

@@ -8,7 +8,10 @@
 //! | (loom's `Notify`) | modelled |
 //! | `mpsc` | modelled; its errors are std's own |
 //! | `PoisonError`, `TryLockError`, `LockResult`, `TryLockResult` | std's own |
-//! | `Arc`, `Weak` | modelled; no unsizing except by `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
+//! | `Arc`, `Weak` | modelled, with the limits below |
+//!
+//! An `Arc` unsizes only by `From<Box<dyn Trait>>`, cannot be `self: Arc<Self>`, and makes no
+//! `Waker`.
 //!
 //! `docs/SURFACE.md` lists every item.
 

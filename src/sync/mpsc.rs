@@ -1,7 +1,7 @@
 //! Queues with many senders and one receiver, as `std::sync::mpsc`.
 //!
 //! A channel that is created inside a model is modelled: each send and each receive is one visible
-//! operation. A channel that is created outside is std's.
+//! operation. A channel that is created outside a model is std's.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,15 +14,15 @@ pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, 
 
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
-/// What sender and receivers of a modelled channel share.
+/// The state that the senders and the receiver of a modelled channel share.
 struct Queue<T> {
-    /// One more than the capacity, or 0 for any number of messages.
+    /// One more than the capacity, or 0 for an unbounded channel.
     capacity: u64,
     /// Never contended: one modelled thread runs at a time.
     messages: Mutex<VecDeque<(u64, T)>>,
 }
 
-/// Why nothing came of a send or a receive: the other end is gone.
+/// The result of a failed send or receive if the other end is dropped.
 const DISCONNECTED: u64 = 1;
 
 impl<T> Queue<T> {
@@ -55,14 +55,14 @@ impl<T> Queue<T> {
         self.messages().pop_front().map(|(_, message)| message)
     }
 
-    /// The message with this number, which nobody will take.
+    /// The message with this number, which no receiver will take.
     fn take_back(&self, index: u64) -> Option<T> {
         let mut messages = self.messages();
         let at = messages.iter().position(|&(i, _)| i == index)?;
         messages.remove(at).map(|(_, message)| message)
     }
 
-    /// Sends, and waits where there is no room.
+    /// Sends a message; waits while there is no room.
     #[track_caller]
     fn send(&self, message: T) -> Result<(), SendError<T>> {
         match rt::waited(self.perform(OpKind::Send)) {
@@ -102,7 +102,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Receives by this operation.
+    /// Receives a message by this operation.
     #[track_caller]
     fn receive(&self, kind: OpKind) -> Result<T, TryRecvError> {
         if let OpKind::Recv { .. } = kind
@@ -120,7 +120,7 @@ impl<T> Queue<T> {
                 None => panic!("dpor bug: a message was granted that is not there"),
             },
             Answer::Done(Outcome::Failure(why)) if why != DISCONNECTED => Err(TryRecvError::Empty),
-            // Where the execution is being torn down nobody sends any more.
+            // While the execution is torn down no thread sends any more.
             _ => Err(TryRecvError::Disconnected),
         }
     }
@@ -132,18 +132,18 @@ enum End<R, T> {
     Real(R),
 }
 
-/// The sending end of a channel with room for any number of messages.
+/// The sending end of an unbounded channel.
 pub struct Sender<T>(End<real::Sender<T>, T>);
 
-/// The sending end of a channel with room for a fixed number of messages.
+/// The sending end of a bounded channel.
 pub struct SyncSender<T>(End<real::SyncSender<T>, T>);
 
 /// The receiving end of a channel.
 pub struct Receiver<T>(End<real::Receiver<T>, T>);
 
-/// Creates a channel with room for any number of messages.
+/// Creates an unbounded channel.
 ///
-/// A channel that is created inside a model must not be used outside it.
+/// A channel that is created inside a model must not be used outside the model.
 #[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     if rt::current().is_none() {
@@ -159,7 +159,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 
 /// Creates a channel with room for `bound` messages.
 ///
-/// With a `bound` of 0, a send waits until its message is taken.
+/// With a `bound` of 0, a send waits until the receiver takes the message.
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     if rt::current().is_none() {
@@ -178,8 +178,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the message if the receiver is gone. Success does not mean that the message will be
-    /// received.
+    /// Returns the message in an error if the receiver is dropped. Success does not mean that the
+    /// message will be received.
     #[track_caller]
     pub fn send(&self, t: T) -> Result<(), SendError<T>> {
         match &self.0 {
@@ -194,7 +194,7 @@ impl<T> SyncSender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the message if the receiver is gone.
+    /// Returns the message in an error if the receiver is dropped.
     #[track_caller]
     pub fn send(&self, t: T) -> Result<(), SendError<T>> {
         match &self.0 {
@@ -205,11 +205,11 @@ impl<T> SyncSender<T> {
 
     /// Sends a message if there is room.
     ///
-    /// In a channel with a bound of 0, there is room if the receiver waits.
+    /// A channel with a bound of 0 has room if the receiver waits.
     ///
     /// # Errors
     ///
-    /// Returns the message if there is no room, or if the receiver is gone.
+    /// Returns the message in an error if there is no room, or if the receiver is dropped.
     #[track_caller]
     pub fn try_send(&self, t: T) -> Result<(), TrySendError<T>> {
         match &self.0 {
@@ -258,7 +258,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// If there is no message and every sender is gone.
+    /// Returns an error if there is no message and every sender is dropped.
     #[track_caller]
     pub fn recv(&self) -> Result<T, RecvError> {
         match &self.0 {
@@ -274,7 +274,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// If there is no message; the error says whether every sender is gone.
+    /// Returns an error if there is no message; the error says whether every sender is dropped.
     #[track_caller]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         match &self.0 {
@@ -283,13 +283,14 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Takes the first message, and waits for one no longer than `timeout`.
+    /// Takes the first message, and waits for a message for at most `timeout`.
     ///
     /// Inside a model time does not pass; a timeout and a message in time are both explored.
     ///
     /// # Errors
     ///
-    /// If no message came in time, or if there is none and every sender is gone.
+    /// Returns an error if no message came in time, or if there is none and every sender is
+    /// dropped.
     #[track_caller]
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         match &self.0 {
@@ -304,12 +305,12 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns an iterator over the messages, until every sender is gone.
+    /// Returns an iterator over the messages, which ends when every sender is dropped.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter { rx: self }
     }
 
-    /// Returns an iterator over the messages that are there.
+    /// Returns an iterator over the messages that are in the channel.
     pub fn try_iter(&self) -> TryIter<'_, T> {
         TryIter { rx: self }
     }
@@ -318,7 +319,8 @@ impl<T> Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         if let End::Modelled(queue) = &self.0 {
-            // A sender that waits for its message to be taken takes it back itself.
+            // A sender that waits for the receiver to take its message takes the message back
+            // itself.
             let discards = queue.capacity != 1;
             queue.perform(OpKind::DropReceiver { discards });
             while discards && queue.pop().is_some() {}
@@ -332,7 +334,7 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// Iterator over the messages of a [`Receiver`], until every sender is gone.
+/// Iterator over the messages of a [`Receiver`], which ends when every sender is dropped.
 #[derive(Debug)]
 pub struct Iter<'a, T: 'a> {
     rx: &'a Receiver<T>,
@@ -344,7 +346,8 @@ pub struct TryIter<'a, T: 'a> {
     rx: &'a Receiver<T>,
 }
 
-/// Iterator over the messages of a [`Receiver`] that it owns, until every sender is gone.
+/// Iterator over the messages of a [`Receiver`] that it owns, which ends when every sender is
+/// dropped.
 #[derive(Debug)]
 pub struct IntoIter<T> {
     rx: Receiver<T>,

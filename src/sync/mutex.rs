@@ -1,7 +1,7 @@
 //! Mutual exclusion, as `std::sync::Mutex`.
 //!
-//! The data sits in a std mutex that is never contended inside a model: it is taken once the model
-//! has granted the lock, or where nobody else goes on meanwhile.
+//! The data is in a std mutex that is never contended inside a model: the shim takes the std mutex
+//! after the model has granted the lock, or where no other thread continues meanwhile.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -15,7 +15,7 @@ use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::Mutex`.
 ///
-/// In a `static`, its data gets its initial value back after every execution.
+/// In a `static`, the data is reset to its initial value after every execution.
 pub struct Mutex<T: ?Sized> {
     held: AtomicBool,
     poison: Poison,
@@ -27,14 +27,15 @@ pub struct Mutex<T: ?Sized> {
 #[must_use = "the mutex is unlocked again at once if the guard is not kept"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
-    /// `None` while its thread waits on a condition variable.
+    /// `None` while the guard's thread waits on a condition variable.
     inner: Option<std_sync::MutexGuard<'a, T>>,
     taken: Taken,
     changes: Changes,
 }
 
-// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped
-// is said by its owner, who cannot have come from another thread.
+// SAFETY: a shared guard lends `&T` and nothing else. Only the owner of the guard announces
+// operations through it, and the guard is not `Send`, so the owner is on the thread that took the
+// lock.
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T: ?Sized> UnwindSafe for Mutex<T> {}
@@ -44,15 +45,15 @@ impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
 ///
 /// # Safety
 ///
-/// A `Mutex<T>` begins there, and nobody uses its data again.
+/// A `Mutex<T>` begins at this address, and its data is not used again.
 unsafe fn drop_data<T>(mutex: *mut u8) {
     let mutex = mutex.cast::<Mutex<T>>();
-    // SAFETY: the caller says that it is a mutex of this type.
+    // SAFETY: by the caller's promise a mutex of this type is at the address.
     unsafe { std::ptr::drop_in_place(&raw mut (*mutex).inner) };
 }
 
 impl<T> Mutex<T> {
-    /// Creates a mutex that is not locked.
+    /// Creates an unlocked mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex {
             held: AtomicBool::new(false),
@@ -62,11 +63,11 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Unwraps the data.
+    /// Consumes the mutex and returns the data.
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the data.
+    /// Returns an error if the mutex is poisoned. The error contains the data.
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
@@ -75,19 +76,20 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Where it is known to be, and whether its memory says that it is held.
+    /// The address by which the model knows the mutex, and whether the mutex's memory says that it
+    /// is held.
     fn place(&self) -> (usize, bool) {
         ((&raw const self.held).addr(), self.held.load(Relaxed))
     }
 
-    /// Announces that it is locked.
+    /// Announces the lock of the mutex.
     #[track_caller]
     fn announce(&self) -> Answer {
         let (address, held) = self.place();
         rt::lock(address, held)
     }
 
-    /// Takes the std mutex after the lock was announced.
+    /// Takes the std mutex after the announcement of the lock.
     #[track_caller]
     fn take(&self, answer: Answer) -> std_sync::MutexGuard<'_, T> {
         let inner = match answer {
@@ -124,7 +126,7 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// If a thread panicked while it held the mutex. The error holds the guard.
+    /// Returns an error if a thread panicked while it held the mutex. The error contains the guard.
     #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let answer = self.announce();
@@ -137,12 +139,12 @@ impl<T: ?Sized> Mutex<T> {
         })
     }
 
-    /// Locks the mutex if nobody holds it.
+    /// Locks the mutex if no thread holds it.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody holds it. `Poisoned`, which holds the guard, if a thread panicked
-    /// while it held the mutex.
+    /// Returns `WouldBlock` if a thread holds the mutex. Returns `Poisoned`, which contains the
+    /// guard, if a thread panicked while it held the mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let (address, held) = self.place();
@@ -177,7 +179,7 @@ impl<T: ?Sized> Mutex<T> {
         self.poison.look()
     }
 
-    /// Forgets that a thread panicked while it held the mutex.
+    /// Clears the poisoned state of the mutex.
     #[track_caller]
     pub fn clear_poison(&self) {
         self.poison.clear();
@@ -185,11 +187,11 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Returns a mutable reference to the data.
     ///
-    /// The reference is exclusive, so nothing is locked.
+    /// The reference is exclusive, so the mutex is not locked.
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned. The error holds the reference.
+    /// Returns an error if the mutex is poisoned. The error contains the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +211,8 @@ impl<T> From<T> for Mutex<T> {
     }
 }
 
-/// Prints the data if the mutex is free, without a visible operation, also of what prints the data.
+/// Prints the data if the mutex is free. Neither this nor the code that prints the data makes a
+/// visible operation.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempt = || self.inner.try_lock();
@@ -218,26 +221,27 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The guard of the std mutex, for a wait outside of a model.
+    /// Takes the guard of the std mutex out, for a wait outside of a model.
     pub(super) fn give_to_wait(&mut self) -> Option<std_sync::MutexGuard<'a, T>> {
         self.inner.take()
     }
 
-    /// A wait outside of a model is over, in which others may have locked and unlocked it.
+    /// Puts the guard of the std mutex back after a wait outside of a model; other threads may have
+    /// used the mutex during the wait.
     pub(super) fn has_waited(&mut self, inner: std_sync::MutexGuard<'a, T>) {
         self.mutex.held.store(true, Relaxed);
         self.inner = Some(inner);
     }
 
-    /// Gives the mutex up for a wait, or for good. A thread that unwinds poisons it by the end of
-    /// its guard, and not by a wait.
+    /// Releases the mutex, for a wait or for good. A thread that unwinds poisons the mutex at the
+    /// drop of its guard, and not at a wait.
     pub(super) fn unlock(&mut self) {
         let Some(inner) = &self.inner else {
             rt::cold_path();
             return;
         };
         let changed = self.changes.any(&**inner);
-        // The unlock takes effect when it is this thread's turn; until then the data is locked.
+        // The unlock takes effect at this thread's next step; until then the data is locked.
         let (address, held) = self.mutex.place();
         let is_delayed = rt::unlock(address, held, changed, self.taken.site);
         self.mutex.held.store(false, Relaxed);
@@ -247,7 +251,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         }
     }
 
-    /// Takes the mutex again after a wait.
+    /// Locks the mutex again after a wait.
     #[track_caller]
     pub(super) fn relock(&mut self) {
         let answer = self.mutex.announce();
@@ -256,7 +260,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         self.inner = Some(inner);
     }
 
-    /// The guard, marked if the mutex is poisoned.
+    /// Returns the guard, in an error if the mutex is poisoned.
     #[track_caller]
     pub(super) fn checked(self) -> LockResult<MutexGuard<'a, T>> {
         self.mutex.poison.check(self)

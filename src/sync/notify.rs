@@ -1,4 +1,4 @@
-//! One notification that is kept until somebody takes it, as `loom::sync::Notify`.
+//! A single notification that is kept until a thread takes it, as `loom::sync::Notify`.
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -8,7 +8,7 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 
 /// Holds at most one notification, as `loom::sync::Notify`.
 ///
-/// [`wait`](Notify::wait) takes it, waiting until there is one.
+/// [`wait`](Notify::wait) takes the notification, and waits until there is one.
 #[derive(Debug, Default)]
 pub struct Notify {
     available: AtomicBool,
@@ -35,7 +35,7 @@ impl Notify {
         }
     }
 
-    /// Leaves a notification, unless there is one already.
+    /// Sets the notification, unless it is set already.
     #[track_caller]
     pub fn notify(&self) {
         self.notify_at(Location::caller());
@@ -55,9 +55,9 @@ impl Notify {
 
     /// Waits for a notification and takes it.
     ///
-    /// If several threads wait, any one of them may get it. A wait that ends without a notification
-    /// is explored if [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how
-    /// often.
+    /// If several threads wait, any one of them may get the notification. Spurious wake-ups are
+    /// explored if [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) sets how many a
+    /// thread may have.
     #[track_caller]
     pub fn wait(&self) {
         self.wait_at(Location::caller());
@@ -65,7 +65,7 @@ impl Notify {
 
     /// [`Notify::wait`] at this place in the program.
     pub(crate) fn wait_at(&self, site: &'static Location<'static>) {
-        // Others may notify meanwhile, which changes what the target tells.
+        // Another thread may notify meanwhile, which changes the memory that the target reads.
         let kind = rt::park(site);
         let answer = rt::waited(rt::perform_at(self.target(), kind, site));
         if let Answer::Outside = answer {

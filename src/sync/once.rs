@@ -1,6 +1,6 @@
-//! Doing something once, as `std::sync::Once`, and what is built on it.
+//! One-time initialisation, as `std::sync::Once`, and the types that are built on it.
 //!
-//! [`Stage`] is the part that the model knows: how far the initialisation has come. `Once`,
+//! [`Stage`] is the part that the model knows: the progress of the initialisation. `Once`,
 //! `OnceLock` and `LazyLock` add the data. Outside of a model std's `Once` makes threads wait for
 //! each other.
 
@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
-/// How far an initialisation has come.
+/// The progress of an initialisation.
 pub(super) struct Stage {
-    /// 0 before, 1 while somebody is at it, 2 when it is done, 3 when it is poisoned.
+    /// 0 before, 1 while a thread runs the initialisation, 2 when it is done, 3 when it is
+    /// poisoned.
     state: AtomicU8,
     real: std_sync::Once,
-    /// Whether it was done outside of a model.
+    /// Whether the initialisation was done outside of a model.
     outside: AtomicBool,
 }
 
@@ -28,7 +29,7 @@ const RUNNING: u8 = rt::ONCE_RUNS;
 const DONE: u8 = 2;
 const POISONED: u8 = 3;
 
-/// Marks the stage as poisoned unless the initialisation comes to its end; with the place of its
+/// Marks the stage as poisoned unless the initialisation returns; has the place of the initialising
 /// call.
 struct Attempt<'a>(&'a Stage, &'static Location<'static>);
 
@@ -38,18 +39,18 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// Refuses to go on after a panic, in std's words.
+/// Panics because an earlier initialisation panicked, in std's words.
 #[track_caller]
 pub(super) fn poisoned(name: Option<&str>) -> ! {
-    // As std's, the payload is a `&'static str`.
+    // As in std, the payload is a `&'static str`.
     match name {
         Some("LazyLock") => panic!("LazyLock instance has previously been poisoned"),
         _ => panic!("Once instance has previously been poisoned"),
     }
 }
 
-/// Refuses to be at an initialisation that another thread is at which does not wait for this one,
-/// nor this one for it.
+/// Panics because a modelled thread and a thread outside the model initialise at the same time;
+/// neither of the two can wait for the other.
 #[track_caller]
 fn both() -> ! {
     panic!(
@@ -67,8 +68,8 @@ impl Stage {
         }
     }
 
-    /// To be called before the `T` that `owner` holds is used: says where that comes from, if it
-    /// may own something.
+    /// Tells the model where the `T` in `owner` comes from, if `T` has drop glue. Must be called
+    /// before that `T` is used.
     pub(super) fn note_origin<T, L>(&self, owner: &L) {
         if needs_drop::<T>() && self.outside.load(Ordering::Relaxed) {
             rt::note_written((owner as *const L).cast(), size_of::<L>());
@@ -87,10 +88,10 @@ impl Stage {
         }
     }
 
-    /// Lets this thread be at it, and no other one, if nobody has changed what was `found`.
+    /// Gives this thread, and no other, the initialisation, if the state still is `found`.
     ///
-    /// Those of a model are let in by the model and the others by std's `Once`, which know nothing
-    /// of each other.
+    /// The model admits its own threads and std's `Once` admits all others; neither of the two
+    /// knows of the other's threads.
     fn claim(&self, found: u8) -> bool {
         let claimed =
             self.state
@@ -98,14 +99,14 @@ impl Stage {
         claimed.is_ok()
     }
 
-    /// Ends the initialisation that this thread is at.
+    /// Ends the initialisation that this thread runs.
     fn end(&self, poison: bool, site: &'static Location<'static>) {
         rt::perform_at(self.target(), OpKind::EndOnce { poison }, site);
         let state = if poison { POISONED } else { DONE };
         self.state.store(state, Ordering::Release);
     }
 
-    /// Whether it is done, as a visible operation.
+    /// Whether the initialisation is done, as a visible operation.
     #[track_caller]
     pub(super) fn check(&self) -> bool {
         match rt::perform(self.target(), OpKind::CheckOnce) {
@@ -114,19 +115,20 @@ impl Stage {
         }
     }
 
-    /// Whether it is done, to be asked by who has it for himself.
+    /// Whether the initialisation is done, for a caller that has exclusive access.
     pub(super) fn is_done(&self) -> bool {
         self.state.load(Ordering::Acquire) == DONE
     }
 
-    /// Back to the beginning, for who has it for himself. True if it was done.
+    /// Resets the stage, for a caller that has exclusive access. Returns whether the initialisation
+    /// was done.
     pub(super) fn take_back(&mut self) -> bool {
         let done = self.is_done();
         *self = Stage::new();
         done
     }
 
-    /// A stage that is done.
+    /// A stage with the initialisation done.
     pub(super) fn done() -> Stage {
         let stage = Stage::new();
         stage.state.store(DONE, Ordering::Relaxed);
@@ -137,21 +139,21 @@ impl Stage {
         stage
     }
 
-    /// Has `undo` called with the address of `owner` at the end of the execution, if the stage is
-    /// older than it.
+    /// Has the model call `undo` with the address of `owner` at the end of the execution, if the
+    /// stage is older than the execution.
     #[track_caller]
     pub(super) fn undo_at_end<L>(&self, owner: &L, undo: unsafe fn(*mut u8)) {
         let start = (owner as *const L).cast_mut().cast();
         rt::undo_at_end(self.address(), start, size_of::<L>(), undo);
     }
 
-    /// Runs `body` unless somebody has, or waits until that is done. `begun` is called where a
-    /// model has granted the initialisation, before `body`. `refuses` is the name of the type if it
-    /// does not go on after a panic.
+    /// Runs `body`, unless a thread has run it before; waits while a thread runs it. If a model
+    /// grants the initialisation, `begun` is called before `body`. `refuses` is the name of the
+    /// type, if the type panics after a panic in an earlier initialisation.
     ///
     /// # Panics
     ///
-    /// If it is poisoned and the type refuses that.
+    /// Panics if the stage is poisoned and `refuses` is set.
     #[track_caller]
     pub(super) fn call(
         &self,
@@ -175,9 +177,9 @@ impl Stage {
             }
             Answer::Outside if self.is_done() => {}
             Answer::Outside => {
-                // Std's `Once` lets one thread in at a time, and its own word on who may not go on
-                // would be in the name of a `Once`. A model may also have come further than it
-                // knows.
+                // std's `Once` admits one thread at a time. Its own panic after a poisoned
+                // initialisation would name a `Once`, so the stage decides here. And the stage may
+                // be done by a model, which std's `Once` does not know.
                 self.real.call_once_force(|_| {
                     let found = self.state.load(Ordering::Acquire);
                     if found == DONE {
@@ -216,11 +218,11 @@ impl Stage {
         self.end(false, site);
     }
 
-    /// Waits until it is done, or poisoned if not `force`.
+    /// Waits until the initialisation is done; unless `force`, also until it is poisoned.
     ///
     /// # Panics
     ///
-    /// If it is poisoned, unless `force`.
+    /// Panics if the stage is poisoned, unless `force`.
     #[track_caller]
     pub(super) fn wait(&self, force: bool) {
         match rt::perform(self.target(), OpKind::WaitOnce { force }) {
@@ -242,7 +244,7 @@ impl Stage {
 
 /// Drop-in replacement for `std::sync::Once`.
 ///
-/// In a `static`, every execution starts before the first call.
+/// In a `static`, every execution starts with a `Once` that has not been called.
 pub struct Once(Stage);
 
 /// A `Once` that has not been called.
@@ -256,10 +258,10 @@ pub const ONCE_INIT: Once = Once::new();
 impl UnwindSafe for Once {}
 impl RefUnwindSafe for Once {}
 
-/// What a closure learns that [`Once::call_once_force`] calls.
+/// The state of a `Once`, for the closure that [`Once::call_once_force`] calls.
 pub struct OnceState {
     poisoned: bool,
-    /// Std's can be written to from inside, so it is not shared.
+    /// std's state can be changed by the closure, so it is not `Sync`; neither is this one.
     alone: PhantomData<Cell<()>>,
 }
 
@@ -278,13 +280,13 @@ impl fmt::Debug for OnceState {
     }
 }
 
-/// Puts a `Once` back to its beginning.
+/// Resets a `Once`.
 ///
 /// # Safety
 ///
-/// There is one at this address, and nobody uses it meanwhile.
+/// A `Once` is at this address, and no thread uses it during the call.
 unsafe fn undo_once(once: *mut u8) {
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's promise a `Once` is there, and this reference is exclusive.
     let once = unsafe { &mut *once.cast::<Once>() };
     once.0.take_back();
 }
@@ -302,11 +304,12 @@ impl Once {
         self.0.undo_at_end(self, undo_once);
     }
 
-    /// Calls `f` unless there was a call before; otherwise waits until that one is done.
+    /// Calls `f`, unless there was a call before; otherwise waits until the earlier call has
+    /// returned.
     ///
     /// # Panics
     ///
-    /// If an earlier call has panicked.
+    /// Panics if an earlier call has panicked.
     #[track_caller]
     pub fn call_once<F>(&self, f: F)
     where
@@ -315,7 +318,7 @@ impl Once {
         self.0.call(Some("Once"), || self.begun(), |_| f());
     }
 
-    /// Same as [`Once::call_once`], but calls `f` also after a call that has panicked.
+    /// Same as [`Once::call_once`], but calls `f` after a call that has panicked, too.
     #[track_caller]
     pub fn call_once_force<F>(&self, f: F)
     where
@@ -330,23 +333,23 @@ impl Once {
         self.0.call(None, || self.begun(), call);
     }
 
-    /// Returns whether a call has come to its end.
+    /// Returns whether a call has returned without a panic.
     #[track_caller]
     pub fn is_completed(&self) -> bool {
         self.0.check()
     }
 
-    /// Waits until a call has come to its end.
+    /// Waits until a call has returned.
     ///
     /// # Panics
     ///
-    /// If a call has panicked.
+    /// Panics if a call has panicked.
     #[track_caller]
     pub fn wait(&self) {
         self.0.wait(false);
     }
 
-    /// Waits until a call has come to its end, even if earlier ones have panicked.
+    /// Waits until a call has returned without a panic, even if earlier calls have panicked.
     #[track_caller]
     pub fn wait_force(&self) {
         self.0.wait(true);

@@ -9,18 +9,18 @@ use super::once::Stage;
 
 /// Drop-in replacement for `std::sync::OnceLock`.
 ///
-/// In a `static`, every execution starts without a value.
+/// In a `static`, the lock has no value at the beginning of every execution.
 pub struct OnceLock<T> {
     stage: Stage,
     /// Initialised if the stage is done.
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: threads get `&T` out of it, which needs `Sync`, and one may drop what another has put in,
-// which needs `Send`. The value is written once, by the thread that the stage lets in, before the
-// stage is done, and only read after.
+// SAFETY: threads get `&T` from the lock, which needs `Sync`, and one thread may drop a value that
+// another has set, which needs `Send`. The value is written once, by the thread that the stage
+// admits, before the stage is done, and only read afterwards.
 unsafe impl<T: Sync + Send> Sync for OnceLock<T> {}
-// SAFETY: it owns the value and nothing else.
+// SAFETY: the lock owns the value and nothing else.
 unsafe impl<T: Send> Send for OnceLock<T> {}
 impl<T: RefUnwindSafe + UnwindSafe> RefUnwindSafe for OnceLock<T> {}
 impl<T: UnwindSafe> UnwindSafe for OnceLock<T> {}
@@ -29,9 +29,9 @@ impl<T: UnwindSafe> UnwindSafe for OnceLock<T> {}
 ///
 /// # Safety
 ///
-/// An `OnceLock<T>` is there, and nobody uses it meanwhile.
+/// An `OnceLock<T>` is at this address, and no thread uses it during the call.
 unsafe fn undo<T>(lock: *mut u8) {
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's promise the lock is there, and this reference is exclusive.
     let lock = unsafe { &mut *lock.cast::<OnceLock<T>>() };
     drop(lock.take());
 }
@@ -46,7 +46,7 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// The value, which must be there.
+    /// The value, which must have been set.
     fn value(&self) -> &T {
         debug_assert!(self.stage.is_done());
         self.stage.note_origin::<T, _>(self);
@@ -79,13 +79,13 @@ impl<T> OnceLock<T> {
         self.value()
     }
 
-    /// Sets the value if nobody has set it before.
+    /// Sets the value if it has not been set.
     ///
     /// Waits if another thread is setting it.
     ///
     /// # Errors
     ///
-    /// Returns `value` if there is a value already.
+    /// Returns `value` in an error if the lock has a value already.
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
@@ -99,7 +99,7 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// Returns the value, setting it to the result of `f` first if there is none.
+    /// Returns the value; if there is none, first sets it to the result of `f`.
     ///
     /// Waits if another thread is setting it.
     #[track_caller]
@@ -107,31 +107,32 @@ impl<T> OnceLock<T> {
     where
         F: FnOnce() -> T,
     {
-        // After a panic the next one tries again.
+        // After a panic the next caller tries again.
         self.stage.call(
             None,
             || self.stage.undo_at_end(self, undo::<T>),
             |_| {
                 let value = f();
-                // SAFETY: the stage lets one thread in, and nobody reads before it is done.
+                // SAFETY: the stage admits one thread, and no thread reads the value before the
+                // stage is done.
                 unsafe { (*self.value.get()).write(value) };
             },
         );
         self.value()
     }
 
-    /// Unwraps the value, if it has been set.
+    /// Consumes the lock and returns the value, if it has been set.
     pub fn into_inner(mut self) -> Option<T> {
         self.take()
     }
 
-    /// Takes the value out, which leaves the lock as new.
+    /// Takes the value out and leaves the lock without a value.
     pub fn take(&mut self) -> Option<T> {
         if !self.stage.take_back() {
             return None;
         }
-        // SAFETY: the stage was done, so the value is initialised; it is not any more, so nobody
-        // reads it again.
+        // SAFETY: the stage was done, so the value is initialised. The stage is not done any more,
+        // so the value is not read again.
         Some(unsafe { self.value.get_mut().assume_init_read() })
     }
 }

@@ -1,7 +1,8 @@
-//! What do locks have in common that remember a panic, and that live in statics?
+//! Which code do the locks share for poisoning, and for living in a static?
 //!
-//! Poisoning is our own, because std asks whether the *OS* thread is panicking, and all modelled
-//! threads share one. A lock in a `static` gets its initial data back after every execution.
+//! The shims have their own poisoning, because std asks whether the *OS* thread is panicking, and
+//! all modelled threads share one OS thread. A lock in a `static` gets its initial data back after
+//! every execution.
 
 use std::fmt;
 use std::ops::Deref;
@@ -20,17 +21,17 @@ impl Poison {
         Poison(AtomicBool::new(false))
     }
 
-    /// The mark, for who has the lock for himself or only prints it.
+    /// The mark, for a caller that has exclusive access to the lock or only prints it.
     #[inline]
     pub(super) fn get(&self) -> bool {
         self.0.load(Relaxed)
     }
 
-    /// Prints a lock of this name: what it holds, if the `attempt` to take std's lock succeeds, or
-    /// else what stands for that.
+    /// Prints a lock of this name: its data, if the `attempt` to take std's lock succeeds,
+    /// otherwise `locked`.
     ///
-    /// Whoever prints what it holds may make operations of its own. At these nobody else is to go
-    /// on, because std's lock is held.
+    /// The code that prints the data may announce operations of its own. No other thread may
+    /// continue at these, because std's lock is held.
     pub(super) fn print<T: fmt::Debug + ?Sized, G: Deref<Target = T>>(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -49,7 +50,7 @@ impl Poison {
         .unwrap_or_else(|| f.write_str("<locked>"))
     }
 
-    /// The mark, for everybody: a visible operation.
+    /// The mark, for any caller: a visible operation.
     #[track_caller]
     pub(super) fn look(&self) -> bool {
         self.announce(OpKind::Load { order: Relaxed }, Location::caller());
@@ -63,11 +64,11 @@ impl Poison {
         self.0.store(false, Relaxed);
     }
 
-    /// `value`, marked as coming from a poisoned lock if this one is. Destructors of an execution
-    /// that has ended are spared that: one that panics would end the process before the failure is
-    /// told.
+    /// Wraps `value` in an error if this lock is poisoned. For destructors of an execution that has
+    /// ended the result is never an error: a destructor that panics would end the process before
+    /// the failure is reported.
     ///
-    /// Inlined, as those that call it, so that a guard is made where it is returned.
+    /// Inlined, as are its callers, so that a guard is constructed in its final place.
     #[inline(always)]
     pub(super) fn mark<G>(&self, value: G) -> LockResult<G> {
         if rt::rarely!(self.get()) && !rt::ending() {
@@ -77,10 +78,10 @@ impl Poison {
         }
     }
 
-    /// [`mark`](Poison::mark) where others may use the lock at the same time. That is a visible
-    /// operation where panics of threads are survived. Elsewhere few are, only those that the test
-    /// catches itself, and the order of those that have the lock tells the mark, unless another one
-    /// clears it that has not.
+    /// [`mark`](Poison::mark) for a lock that other threads may use at the same time. The look at
+    /// the mark is a visible operation in a model that survives panics of threads. In other models
+    /// the only such panics are those that the test catches itself. There the order of the lock's
+    /// holders determines the mark, unless a thread without the lock clears it.
     #[inline(always)]
     #[track_caller]
     pub(super) fn check<G>(&self, guard: G) -> LockResult<G> {
@@ -90,7 +91,7 @@ impl Poison {
         self.mark(guard)
     }
 
-    /// A lock that can write is given up by a thread that took it like this.
+    /// Poisons the lock if its holder, which can write, has begun to panic since it took the lock.
     #[inline]
     pub(super) fn leave(&self, taken: &Taken) {
         if !taken.panicking && rt::rarely!(rt::panicking()) {
@@ -100,7 +101,8 @@ impl Poison {
         }
     }
 
-    /// Whoever does not hold the lock may see the mark change at any time.
+    /// Announces an operation on the mark. A thread that does not hold the lock may see the mark
+    /// change at any time.
     fn announce(&self, kind: OpKind, site: &'static Location<'static>) {
         let target = Target {
             address: self.0.as_ptr().addr(),
@@ -111,11 +113,11 @@ impl Poison {
     }
 }
 
-/// What a guard remembers of the moment when its lock was taken.
+/// The facts that a guard remembers of the moment when its lock was taken.
 #[derive(Debug)]
 pub(super) struct Taken {
     panicking: bool,
-    /// The place in the program, which is also shown for the unlock.
+    /// The place in the program; reports show it for the unlock as well.
     pub(super) site: &'static Location<'static>,
 }
 
@@ -130,7 +132,7 @@ impl Taken {
     }
 }
 
-/// What std's `try_` methods give, without their poisoning.
+/// The guard in the result of std's `try_` methods, without std's poisoning.
 pub(super) fn free<G>(result: TryLockResult<G>) -> Option<G> {
     match result {
         Ok(guard) => Some(guard),
@@ -139,12 +141,12 @@ pub(super) fn free<G>(result: TryLockResult<G>) -> Option<G> {
     }
 }
 
-/// How the data of a lock in a `static` is put back.
+/// The facts that the model needs to reset the data of a lock in a `static`.
 #[derive(Debug)]
 pub(super) struct Home {
-    /// Drops the data of the lock that begins at an address; `None` if there is nothing to drop.
+    /// Drops the data of the lock at an address; `None` if the data has no drop glue.
     drop: Option<unsafe fn(*mut u8)>,
-    /// Whether it has been locked outside of a model.
+    /// Whether the lock has been taken outside of a model.
     used: AtomicBool,
 }
 
@@ -161,12 +163,12 @@ impl Home {
         }
     }
 
-    /// The lock was taken outside of a model, or exclusively.
+    /// Records that the lock was taken outside of a model, or borrowed exclusively.
     pub(super) fn visit(&self) {
         self.used.store(true, Relaxed);
     }
 
-    /// The lock, known by the address `object`, was taken inside of a model.
+    /// Tells the model that the lock, known by the address `object`, was taken inside of the model.
     #[track_caller]
     pub(super) fn keep<L: ?Sized>(&self, object: usize, lock: &L) {
         rt::keep_pristine(

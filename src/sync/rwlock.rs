@@ -1,6 +1,6 @@
-//! Many readers or one writer, as `std::sync::RwLock`.
+//! Locks with many readers or one writer, as `std::sync::RwLock`.
 //!
-//! As with the mutex, the data sits in std's lock, which is never contended inside a model.
+//! As with the mutex, the data is in std's lock, which is never contended inside a model.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -15,8 +15,8 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::RwLock`.
 ///
-/// Inside a model neither readers nor writers are preferred: a reader may come in while a writer
-/// waits. In a `static`, its data gets its initial value back after every execution.
+/// Inside a model neither readers nor writers are preferred: a reader may take the lock while a
+/// writer waits. In a `static`, the data is reset to its initial value after every execution.
 pub struct RwLock<T: ?Sized> {
     /// The number of readers, or [`WRITTEN`].
     state: AtomicU64,
@@ -30,10 +30,10 @@ const WRITTEN: u64 = u64::MAX;
 /// Keeps an [`RwLock`] locked for reading until it is dropped.
 #[must_use = "the lock is released again at once if the guard is not kept"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    /// That of the lock. A reference to the lock itself would make the guard invariant in `T`,
-    /// which std's is not.
+    /// The state of the lock. A reference to the lock itself would make the guard invariant in `T`,
+    /// which std's guard is not.
     state: &'a AtomicU64,
-    /// Always there, except in `drop`.
+    /// Initialised, except in `drop`.
     inner: ManuallyDrop<std_sync::RwLockReadGuard<'a, T>>,
     taken: Taken,
 }
@@ -42,19 +42,20 @@ pub struct RwLockReadGuard<'a, T: ?Sized> {
 #[must_use = "the lock is released again at once if the guard is not kept"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
-    /// Always there, except in `drop` and `downgrade`.
+    /// Initialised, except in `drop` and `downgrade`.
     inner: ManuallyDrop<std_sync::RwLockWriteGuard<'a, T>>,
     taken: Taken,
     changes: Changes,
 }
 
-// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped
-// is said by its owner, who cannot have come from another thread.
+// SAFETY: a shared guard lends `&T` and nothing else. Only the owner of the guard announces
+// operations through it, and the guard is not `Send`, so the owner is on the thread that took the
+// lock.
 unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Sync> Sync for RwLockWriteGuard<'_, T> {}
 
-/// The lock with this state, as the model knows it.
+/// The model's description of the lock with this state.
 fn target(state: &AtomicU64) -> Target {
     Target {
         address: state.as_ptr().addr(),
@@ -70,15 +71,15 @@ impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
 ///
 /// # Safety
 ///
-/// A `RwLock<T>` begins there, and nobody uses its data again.
+/// A `RwLock<T>` begins at this address, and its data is not used again.
 unsafe fn drop_data<T>(lock: *mut u8) {
     let lock = lock.cast::<RwLock<T>>();
-    // SAFETY: the caller says that it is a lock of this type.
+    // SAFETY: by the caller's promise a lock of this type is at the address.
     unsafe { std::ptr::drop_in_place(&raw mut (*lock).inner) };
 }
 
 impl<T> RwLock<T> {
-    /// Creates a lock that nobody holds.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> RwLock<T> {
         RwLock {
             state: AtomicU64::new(0),
@@ -88,11 +89,11 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Unwraps the data.
+    /// Consumes the lock and returns the data.
     ///
     /// # Errors
     ///
-    /// If the lock is poisoned. The error holds the data.
+    /// Returns an error if the lock is poisoned. The error contains the data.
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
@@ -105,8 +106,8 @@ impl<T: ?Sized> RwLock<T> {
         target(&self.state)
     }
 
-    /// Takes std's lock after it was announced: `wait` outside of a model, where it may block, and
-    /// `attempt` inside.
+    /// Takes std's lock after the announcement: `wait` outside of a model, where the call may
+    /// block, and `attempt` inside.
     #[track_caller]
     fn take<G>(
         &self,
@@ -132,7 +133,7 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Takes std's lock, by an `attempt`, if it could be had when that was announced.
+    /// Takes std's lock by an `attempt`, if the lock was free when the operation was announced.
     #[track_caller]
     fn take_if_free<G>(&self, answer: Answer, attempt: impl Fn() -> TryLockResult<G>) -> Option<G> {
         match answer {
@@ -144,7 +145,7 @@ impl<T: ?Sized> RwLock<T> {
         free(attempt())
     }
 
-    /// Takes std's lock, which the model has granted.
+    /// Takes std's lock after the model has granted the lock.
     #[track_caller]
     fn granted<G>(&self, attempt: impl Fn() -> TryLockResult<G>) -> G {
         self.keep();
@@ -154,7 +155,7 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Keeps what it holds, to put that back.
+    /// Keeps the initial data, so that it can be restored after the execution.
     #[track_caller]
     fn keep(&self) {
         self.home.keep((&raw const self.state).addr(), self);
@@ -185,11 +186,12 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Waits until nobody writes, and locks for reading.
+    /// Waits until no thread holds the lock for writing, and locks it for reading.
     ///
     /// # Errors
     ///
-    /// If a thread panicked while it held the lock for writing. The error holds the guard.
+    /// Returns an error if a thread panicked while it held the lock for writing. The error contains
+    /// the guard.
     #[track_caller]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::ReadLock);
@@ -197,12 +199,12 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.check(self.reader(inner))
     }
 
-    /// Locks for reading if nobody writes.
+    /// Locks for reading if no thread holds the lock for writing.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody writes. `Poisoned`, which holds the guard, if a thread panicked
-    /// while it held the lock for writing.
+    /// Returns `WouldBlock` if a thread holds the lock for writing. Returns `Poisoned`, which
+    /// contains the guard, if a thread panicked while it held the lock for writing.
     #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::TryRead);
@@ -213,11 +215,12 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Waits until nobody else has the lock, and locks it for writing.
+    /// Waits until no other thread holds the lock, and locks it for writing.
     ///
     /// # Errors
     ///
-    /// If a thread panicked while it held the lock for writing. The error holds the guard.
+    /// Returns an error if a thread panicked while it held the lock for writing. The error contains
+    /// the guard.
     #[track_caller]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::WriteLock);
@@ -225,12 +228,12 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.check(self.writer(answer, inner))
     }
 
-    /// Locks for writing if nobody has the lock.
+    /// Locks for writing if no thread holds the lock.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody has it. `Poisoned`, which holds the guard, if a thread panicked
-    /// while it held the lock for writing.
+    /// Returns `WouldBlock` if a thread holds the lock. Returns `Poisoned`, which contains the
+    /// guard, if a thread panicked while it held the lock for writing.
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::TryWrite);
@@ -247,7 +250,7 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.look()
     }
 
-    /// Forgets that a thread panicked while it held the lock for writing.
+    /// Clears the poisoned state of the lock.
     #[track_caller]
     pub fn clear_poison(&self) {
         self.poison.clear();
@@ -255,11 +258,11 @@ impl<T: ?Sized> RwLock<T> {
 
     /// Returns a mutable reference to the data.
     ///
-    /// The reference is exclusive, so nothing is locked.
+    /// The reference is exclusive, so the lock is not taken.
     ///
     /// # Errors
     ///
-    /// If the lock is poisoned. The error holds the reference.
+    /// Returns an error if the lock is poisoned. The error contains the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -279,8 +282,8 @@ impl<T> From<T> for RwLock<T> {
     }
 }
 
-/// Prints the data unless somebody writes, without a visible operation, also of what prints the
-/// data.
+/// Prints the data unless the lock is held for writing. Neither this nor the code that prints the
+/// data makes a visible operation.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempt = || self.inner.try_read();
@@ -290,7 +293,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
-    /// Turns a write lock into a read lock, without letting another writer in between.
+    /// Turns a write lock into a read lock; no other writer can take the lock in between.
     #[track_caller]
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let mut guard = ManuallyDrop::new(guard);
@@ -341,7 +344,7 @@ impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
     fn drop(&mut self) {
         rt::perform_at(target(self.state), OpKind::UnlockRead, self.taken.site);
         self.state.fetch_sub(1, Relaxed);
-        // SAFETY: the guard is being dropped, and nobody else drops its std guard.
+        // SAFETY: the guard is being dropped, and its std guard is dropped nowhere else.
         unsafe { ManuallyDrop::drop(&mut self.inner) };
         rt::is_done(self.taken.site);
     }
@@ -354,7 +357,7 @@ impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
         let kind = OpKind::UnlockWrite { changed };
         rt::perform_at(self.lock.target(), kind, self.taken.site);
         self.lock.state.store(0, Relaxed);
-        // SAFETY: the guard is being dropped, and nobody else drops its std guard.
+        // SAFETY: the guard is being dropped, and its std guard is dropped nowhere else.
         unsafe { ManuallyDrop::drop(&mut self.inner) };
         rt::is_done(self.taken.site);
     }

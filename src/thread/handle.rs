@@ -1,4 +1,4 @@
-//! What does one thread know of another?
+//! How does one thread refer to another?
 
 use std::any::Any;
 use std::fmt;
@@ -15,32 +15,33 @@ pub struct JoinHandle<T> {
     pub(super) thread: Thread,
     pub(super) running: Running,
     pub(super) packet: Share<T>,
-    /// What a thread has returned that was ended together with its execution, if that can be known.
+    /// The result of a thread that was ended together with its execution, if a value can be made
+    /// for it.
     pub(super) nothing: fn() -> Option<T>,
 }
 
-/// The value if it is `()`.
+/// The value, if the type is `()`.
 pub(super) fn unit<T: 'static>() -> Option<T> {
     let mut unit = Some(());
     let unit: &mut dyn Any = &mut unit;
     unit.downcast_mut::<Option<T>>().and_then(Option::take)
 }
 
-/// The thread itself.
+/// The thread behind a handle.
 pub(super) enum Running {
     Modelled(Modelled),
-    /// In a box: the handle is moved often, and mostly that of a modelled thread.
+    /// In a box: a handle is moved often, and mostly it is the handle of a modelled thread.
     Real(Box<std::thread::JoinHandle<()>>),
-    /// It was spawned by code that unwinds from the end of its execution, and will never run.
+    /// The thread was spawned by code that unwinds at the end of its execution, and will never run.
     Never,
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits until the thread has ended, and returns what its closure returned.
+    /// Waits until the thread has ended, and returns the result of its closure.
     ///
     /// # Errors
     ///
-    /// The payload of the thread's panic. Inside a model this takes
+    /// Returns the payload of the thread's panic as an error. Inside a model this requires
     /// [`Builder::catch_panics`](crate::Builder::catch_panics); otherwise a panic fails the test at
     /// once.
     #[track_caller]
@@ -56,7 +57,7 @@ impl<T> JoinHandle<T> {
             }
             Running::Never => rt::cold_path(),
         }
-        // A destructor that joins would panic, and end the process, if it were told of an error.
+        // A destructor that joins would panic on an error, and end the process.
         self.packet
             .take()
             .or_else(|| (self.nothing)().map(Ok))
@@ -72,7 +73,7 @@ impl<T> JoinHandle<T> {
         match &self.running {
             Running::Modelled(id) => {
                 // Outside of the model there is no execution any more, and every thread ends with
-                // its own.
+                // its execution.
                 matches!(
                     rt::is_finished(*id),
                     Answer::Done(Outcome::Value(1)) | Answer::Outside
@@ -90,12 +91,11 @@ impl<T> JoinHandle<T> {
     }
 }
 
-// SAFETY: a handle gives the thread's result to the one who joins, by value. The thread could only
-// be spawned if its result may be sent.
+// SAFETY: `join` returns the thread's result by value. The thread could be spawned only if its
+// result may be sent.
 #[cfg(not(any(loom, feature = "loom")))]
 unsafe impl<T> Send for JoinHandle<T> {}
-// SAFETY: a handle gives the thread's result to the one who joins, or drops it, and the result may
-// be sent.
+// SAFETY: `join` returns the thread's result, or the handle drops it, and the result may be sent.
 #[cfg(any(loom, feature = "loom"))]
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: a shared handle gives no access to the result.
@@ -117,17 +117,18 @@ pub(super) enum Which {
     Real(std::thread::Thread),
 }
 
-/// What a modelled thread is called.
+/// The name of a modelled thread.
 #[derive(Clone)]
 pub(super) enum Name {
     None,
     Given(Arc<str>),
-    /// As the thread that runs the model.
+    /// The name of the thread that runs the model.
     Like(std::thread::Thread),
 }
 
 impl From<Option<Arc<str>>> for Name {
-    // What is written in pieces in a call is not read at once as a whole.
+    // Inlined: a called function would write the value in pieces, and a read of the whole value
+    // would have to wait for these writes.
     #[inline]
     fn from(given: Option<Arc<str>>) -> Name {
         given.map_or(Name::None, Name::Given)
@@ -160,7 +161,7 @@ impl Thread {
         })
     }
 
-    /// Makes the thread's token available: its next `park` returns at once.
+    /// Makes the thread's token available: the thread's next `park` returns at once.
     #[track_caller]
     pub fn unpark(&self) {
         match &self.0 {
@@ -207,7 +208,7 @@ impl fmt::Debug for ThreadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             WhichId::Real(id) => id.fmt(f),
-            // Like std's, the first one is 1.
+            // Like std's, the first identifier is 1.
             WhichId::Modelled(id) => f.debug_tuple("ThreadId").field(&(id.index() + 1)).finish(),
         }
     }

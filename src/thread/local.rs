@@ -1,7 +1,7 @@
-//! Variables of which each thread has its own, as `std::thread::LocalKey`.
+//! Variables with a value per thread, as `std::thread::LocalKey`.
 //!
-//! Inside a model each modelled thread has its own, made when it first uses it and dropped at its
-//! end; outside, they are std's.
+//! Inside a model each modelled thread has its own value, which is created on first use and dropped
+//! at the end of the thread. Outside a model the variables are std's.
 
 use std::any::TypeId;
 use std::cell::{Cell, RefCell};
@@ -32,7 +32,7 @@ macro_rules! thread_local {
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = const $init:block $(; $($rest:tt)*)?) => {
         $(#[$attr])*
         $vis const $name: $crate::thread::LocalKey<$t> = {
-            // A constant as in std: what its initialiser borrows is there for good.
+            // A constant as in std: values that its initialiser borrows live for ever.
             #[allow(clippy::declare_interior_mutable_const)]
             const __DPOR_INIT: $t = $init;
             $crate::thread::__std_thread_local! { static __DPOR_REAL: $t = const { __DPOR_INIT }; }
@@ -59,8 +59,9 @@ pub struct LocalKey<T: 'static> {
     variable: &'static __Variable<T>,
 }
 
-/// The variable of a [`LocalKey`]. The key is a constant, as std's is, which may be declared where
-/// a static may not, as in an `impl`; so this is what has an address that is the variable's own.
+/// The variable of a [`LocalKey`]. The key is a constant, as in std, so that it may be declared
+/// where a static may not, for example in an `impl`. A constant has no address of its own, but this
+/// type has one, which identifies the variable.
 #[doc(hidden)]
 pub struct __Variable<T: 'static> {
     init: fn() -> T,
@@ -74,7 +75,7 @@ impl<T: 'static> __Variable<T> {
     }
 }
 
-/// Error of an access to a thread-local variable that was dropped because its thread is at its end.
+/// The error for an access to a thread-local variable that was dropped at the end of its thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessError;
@@ -94,8 +95,8 @@ impl fmt::Display for AccessError {
 impl std::error::Error for AccessError {}
 
 std::thread_local! {
-    /// The first value that a variable outside of a model is given instead of that of its
-    /// initialiser: its type, and where it is. Only while std makes the variable.
+    /// The first value for a variable outside of a model, in place of the initialiser's: its type
+    /// and its address. Set only while std creates the variable.
     static GIVEN: Cell<Option<(TypeId, *mut u8)>> = const { Cell::new(None) };
 }
 
@@ -105,11 +106,11 @@ std::thread_local! {
 ///
 /// `value` comes from `Box::into_raw` of a `Box<T>`, and is not used again.
 unsafe fn drop_boxed<T>(value: *mut u8) {
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's promise the pointer comes from a `Box<T>` and is not used again.
     drop(unsafe { Box::from_raw(value.cast::<T>()) });
 }
 
-/// Refuses the use of a variable that has been dropped, in std's words.
+/// Panics because a variable has been dropped, in std's words.
 fn gone() -> ! {
     panic!(
         "cannot access a Thread Local Storage value during or after destruction: {AccessError:?}"
@@ -122,29 +123,28 @@ impl<T: 'static> LocalKey<T> {
         LocalKey { variable }
     }
 
-    /// What tells this variable from others.
+    /// The identity of this variable.
     fn key(&self) -> usize {
         (self.variable as *const __Variable<T>).addr()
     }
 
-    /// The first value of a variable of std's: the one that it is given, or that of its
-    /// initialiser.
+    /// The first value of a std variable: the value in `GIVEN`, or the initialiser's.
     #[doc(hidden)]
     pub fn __make(init: impl FnOnce() -> T) -> T {
         let given = GIVEN.take().filter(|(of, _)| *of == TypeId::of::<T>());
         given
-            // SAFETY: it is an `Option` of this type, says the `TypeId`. `give` keeps it until this
-            // has returned, and does not look at it meanwhile.
+            // SAFETY: by the `TypeId` the pointer leads to an `Option` of this type. `give` keeps
+            // the `Option` until this function has returned, and does not use it meanwhile.
             .and_then(|(_, value)| unsafe { (*value.cast::<Option<T>>()).take() })
             .unwrap_or_else(init)
     }
 
-    /// Makes `value` this thread's first value, without the initialiser. Returns it if there is one
-    /// already.
+    /// Makes `value` this thread's first value, without a call of the initialiser. Returns `value`
+    /// if the thread has a value already.
     ///
     /// # Panics
     ///
-    /// As for [`LocalKey::with`].
+    /// Panics as [`LocalKey::with`] does.
     fn give(&'static self, value: T) -> Option<T> {
         let key = self.key();
         match rt::local(key) {
@@ -152,8 +152,8 @@ impl<T: 'static> LocalKey<T> {
                 let mut value = Some(value);
                 GIVEN.set(Some((TypeId::of::<T>(), (&raw mut value).cast())));
                 let made = self.variable.real.try_with(|_| ());
-                // Nobody has looked there if the variable was there, is gone, or is made from a
-                // constant.
+                // `__make` has not taken the value if the variable existed, was dropped, or is made
+                // from a constant.
                 GIVEN.set(None);
                 made.unwrap_or_else(|_| gone());
                 value
@@ -167,13 +167,13 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Makes this thread's value, with a key that has none.
+    /// Stores this thread's value for a key that has none.
     fn make(&self, key: usize, value: T) -> *mut T {
-        // Its initialiser may have used the variable, which has made it.
+        // The initialiser may have used the variable, so that the variable has a value already.
         if let Local::Value(earlier) = rt::local(key) {
             let earlier = earlier.cast::<T>();
-            // SAFETY: it was boxed below, by this thread, for this key, and has not been dropped.
-            // Nobody has a reference to it: whoever used it in the initialiser has returned.
+            // SAFETY: the earlier value was boxed below, by this thread, for this key, and has not
+            // been dropped. There is no reference to it: each use in the initialiser has returned.
             drop(unsafe { earlier.replace(value) });
             return earlier;
         }
@@ -182,11 +182,12 @@ impl<T: 'static> LocalKey<T> {
         value
     }
 
-    /// Calls `f` with this thread's value, creating it first if necessary.
+    /// Calls `f` with this thread's value, and creates the value first if necessary.
     ///
     /// # Panics
     ///
-    /// If the value has been dropped, in a destructor that runs at the thread's end.
+    /// Panics if the value has been dropped, that is, in a destructor that runs at the end of the
+    /// thread.
     pub fn with<F, R>(&'static self, f: F) -> R
     where
         F: FnOnce(&T) -> R,
@@ -197,11 +198,12 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Calls `f` with this thread's value, creating it first if necessary.
+    /// Calls `f` with this thread's value, and creates the value first if necessary.
     ///
     /// # Errors
     ///
-    /// If the value has been dropped, in a destructor that runs at the thread's end.
+    /// Returns an error if the value has been dropped, that is, in a destructor that runs at the
+    /// end of the thread.
     pub fn try_with<F, R>(&'static self, f: F) -> std::result::Result<R, AccessError>
     where
         F: FnOnce(&T) -> R,
@@ -213,23 +215,23 @@ impl<T: 'static> LocalKey<T> {
             Local::Value(value) => value.cast::<T>(),
             Local::Missing => self.make(key, (self.variable.init)()),
         };
-        // SAFETY: the value was boxed in `make`, by this thread, for this key. It is dropped when
-        // this thread's body has ended, so not during this call; nobody has a unique reference to
-        // it.
+        // SAFETY: the value was boxed in `make`, by this thread, for this key. It is dropped after
+        // the end of this thread's body, so not during this call, and there is no exclusive
+        // reference to it.
         Ok(f(unsafe { &*value }))
     }
 }
 
-/// The methods of a variable that is a cell, std's or ours.
+/// The methods of a variable that is a cell, of std or of this crate.
 macro_rules! of_a_cell {
     ($($($path:ident)::+;)*) => {$(
         impl<T: 'static> LocalKey<$($path)::+<T>> {
-            /// Sets this thread's value. Its first one is then not that of the initialiser, which
-            /// is not called.
+            /// Sets this thread's value. If the thread has no value yet, the initialiser is not
+            /// called.
             ///
             /// # Panics
             ///
-            /// As for [`LocalKey::with`].
+            /// Panics as [`LocalKey::with`] does.
             pub fn set(&'static self, value: T) {
                 if let Some(value) = self.give($($path)::+::new(value)) {
                     self.with(|cell| cell.set(value.into_inner()));
@@ -240,7 +242,7 @@ macro_rules! of_a_cell {
             ///
             /// # Panics
             ///
-            /// As for [`LocalKey::with`].
+            /// Panics as [`LocalKey::with`] does.
             pub fn get(&'static self) -> T
             where
                 T: Copy,
@@ -252,7 +254,7 @@ macro_rules! of_a_cell {
             ///
             /// # Panics
             ///
-            /// As for [`LocalKey::with`].
+            /// Panics as [`LocalKey::with`] does.
             pub fn take(&'static self) -> T
             where
                 T: Default,
@@ -264,7 +266,7 @@ macro_rules! of_a_cell {
             ///
             /// # Panics
             ///
-            /// As for [`LocalKey::with`].
+            /// Panics as [`LocalKey::with`] does.
             pub fn replace(&'static self, value: T) -> T {
                 self.with(|cell| cell.replace(value))
             }
@@ -281,7 +283,7 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As for [`LocalKey::with`], and if the value is mutably borrowed.
+    /// Panics as [`LocalKey::with`] does, and if the value is mutably borrowed.
     pub fn with_borrow<F, R>(&'static self, f: F) -> R
     where
         F: FnOnce(&T) -> R,
@@ -293,7 +295,7 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As for [`LocalKey::with`], and if the value is borrowed.
+    /// Panics as [`LocalKey::with`] does, and if the value is borrowed.
     pub fn with_borrow_mut<F, R>(&'static self, f: F) -> R
     where
         F: FnOnce(&mut T) -> R,
@@ -301,12 +303,11 @@ impl<T: 'static> LocalKey<RefCell<T>> {
         self.with(|cell| f(&mut cell.borrow_mut()))
     }
 
-    /// Sets this thread's value. Its first one is then not that of the initialiser, which is not
-    /// called.
+    /// Sets this thread's value. If the thread has no value yet, the initialiser is not called.
     ///
     /// # Panics
     ///
-    /// As for [`LocalKey::with`], and if the value is borrowed.
+    /// Panics as [`LocalKey::with`] does, and if the value is borrowed.
     pub fn set(&'static self, value: T) {
         if let Some(value) = self.give(RefCell::new(value)) {
             self.with(|cell| *cell.borrow_mut() = value.into_inner());
@@ -317,7 +318,7 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As for [`LocalKey::with`], and if the value is borrowed.
+    /// Panics as [`LocalKey::with`] does, and if the value is borrowed.
     pub fn take(&'static self) -> T
     where
         T: Default,
@@ -329,7 +330,7 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As for [`LocalKey::with`], and if the value is borrowed.
+    /// Panics as [`LocalKey::with`] does, and if the value is borrowed.
     pub fn replace(&'static self, value: T) -> T {
         self.with(|cell| cell.replace(value))
     }

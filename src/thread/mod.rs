@@ -1,7 +1,7 @@
 //! Drop-in replacements for `std::thread`.
 //!
-//! Inside a model a thread is a coroutine on the OS thread that explores. Outside, these functions
-//! are std's.
+//! Inside a model a thread is a coroutine on the OS thread that explores the model. Outside a model
+//! these functions are std's.
 //!
 //! | std | here |
 //! |---|---|
@@ -30,7 +30,8 @@ pub use local::{AccessError, LocalKey};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};
 pub use std::thread::{Result, available_parallelism};
-// Under this crate's own path, so that `thread_local!` needs no `std` in the crate that calls it.
+// Re-exported under this crate's path, so that `thread_local!` needs no `std` in the crate that
+// calls it.
 #[doc(hidden)]
 pub use std::thread_local as __std_thread_local;
 
@@ -42,8 +43,8 @@ pub fn current() -> Thread {
 
 /// Waits until the thread's token is available, and takes it.
 ///
-/// Std's function may also return spuriously. That is explored if
-/// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how often.
+/// std's function may also return spuriously. Spurious returns are explored if
+/// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) sets how many a thread may have.
 #[track_caller]
 pub fn park() {
     if !rt::park_here() {
@@ -51,7 +52,7 @@ pub fn park() {
     }
 }
 
-/// Waits until the thread's token is available, but no longer than `duration`, and takes it.
+/// Waits until the thread's token is available, for at most `duration`, and takes it.
 ///
 /// Inside a model time does not pass; a timeout and a token in time are both explored.
 #[track_caller]
@@ -96,10 +97,11 @@ pub fn sleep_ms(ms: u32) {
 
 /// Returns whether this thread is unwinding.
 ///
-/// It unwinds from a panic, or because it is stuck in an execution that is over. A destructor that
-/// checks something asks this first: one that panics then ends the process.
+/// A thread unwinds from a panic, or because its execution is over and the thread did not end. A
+/// destructor that may panic should call this function first: a panic in a thread that unwinds ends
+/// the process.
 #[must_use]
 pub fn panicking() -> bool {
-    // Only its own panics poison a lock.
+    // Only a thread's own panics poison a lock.
     rt::panicking() || rt::ending() && std::thread::panicking()
 }

@@ -1,11 +1,11 @@
-//! Where do the jobs of threads have their memory from?
+//! Where does the memory of jobs come from?
 //!
-//! From the jobs before them: an execution has about as many threads as the one before it. A block
-//! that the program can see is to come from the allocator, which tracks it under a name and keeps
-//! it when it is freed; that takes as long as a few steps. But no shim lies in a job while it is
-//! used, and no pointer of the program leads there, except where a result is dropped in it
-//! ([`Packet`](super::job)). So all other jobs are in blocks that go from one to the next on their
-//! OS thread, and that no model knows of.
+//! It is the memory of earlier jobs: an execution has about as many threads as the one before it. A
+//! block that the program can see must come from the allocator, which tracks the block under a name
+//! and keeps it when it is freed; that costs as much time as a few steps. But a job contains no
+//! shim while the job is used, and no pointer of the program leads to it, except if a result is
+//! dropped in it ([`Packet`](super::job)). So all other jobs are in blocks that are reused from one
+//! job to the next on their OS thread, and that no model knows of.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -16,10 +16,10 @@ use crate::rt::{self, heap};
 /// The sizes of blocks are multiples of this, in bytes, and they are aligned to it.
 const UNIT: usize = 32;
 
-/// So many sizes there are. What is larger comes from the allocator.
+/// The number of block sizes. Larger blocks come from the allocator.
 const SIZES: usize = 16;
 
-/// So many blocks wait for another job at most.
+/// The most idle blocks of an OS thread.
 const IDLE: usize = 1024;
 
 thread_local! {
@@ -28,14 +28,14 @@ thread_local! {
 
 /// The idle blocks of an OS thread.
 struct Room {
-    /// For each size the latest one.
+    /// For each size, the block that became idle last.
     latest: [Cell<*mut Idle>; SIZES],
     blocks: Cell<usize>,
 }
 
-/// What is in an idle block.
+/// The content of an idle block.
 struct Idle {
-    /// The one before it of its size, or null.
+    /// The idle block of the same size before this one, or null.
     before: *mut Idle,
 }
 
@@ -51,17 +51,17 @@ impl Room {
     fn take(&self, size: usize) -> Option<NonNull<u8>> {
         let latest = &self.latest[size];
         let block = NonNull::new(latest.get())?;
-        // SAFETY: `put` has written it, and nobody else has the block.
+        // SAFETY: `put` has written the block, and no other code has it.
         latest.set(unsafe { block.as_ref() }.before);
         self.blocks.set(self.blocks.get() - 1);
         Some(block.cast())
     }
 
-    /// Keeps a block of this size. False if there are too many.
+    /// Keeps a block of this size. Returns false if there are too many.
     ///
     /// # Safety
     ///
-    /// It is one of [`of`]'s, and nobody uses it any more.
+    /// The block has the layout [`of`] of this size, and is not used any more.
     #[inline]
     unsafe fn put(&self, block: NonNull<u8>, size: usize) -> bool {
         let (latest, blocks) = (&self.latest[size], self.blocks.get());
@@ -70,7 +70,8 @@ impl Room {
         }
         let block: NonNull<Idle> = block.cast();
         let before = latest.get();
-        // SAFETY: each block is large enough and aligned, and this one is nobody's.
+        // SAFETY: each block is large enough and aligned, and by the caller's promise this one is
+        // not used.
         unsafe { block.write(Idle { before }) };
         latest.set(block.as_ptr());
         self.blocks.set(blocks + 1);
@@ -82,14 +83,14 @@ impl Drop for Room {
     fn drop(&mut self) {
         for size in 0..SIZES {
             while let Some(block) = self.take(size) {
-                // SAFETY: it came from the allocator with this layout.
+                // SAFETY: the block came from the allocator with this layout.
                 unsafe { dealloc(block.as_ptr(), of(size)) };
             }
         }
     }
 }
 
-/// The number of the size of blocks that have room for this layout, if there are such blocks.
+/// The index of the smallest block size for this layout, if there is one.
 const fn size_for(layout: Layout) -> Option<usize> {
     let size = layout.size().saturating_sub(1) / UNIT;
     if size < SIZES && layout.align() <= UNIT {
@@ -99,7 +100,7 @@ const fn size_for(layout: Layout) -> Option<usize> {
     }
 }
 
-/// The layout of the blocks of the size with this number.
+/// The layout of the blocks with this size index.
 const fn of(size: usize) -> Layout {
     match Layout::from_size_align((size + 1) * UNIT, UNIT) {
         Ok(layout) => layout,
@@ -113,7 +114,7 @@ pub(super) fn take(layout: Layout) -> NonNull<u8> {
     let Some(size) = size_for(layout) else {
         return unseen(layout);
     };
-    // An OS thread that ends has no room any more.
+    // At the end of an OS thread its room is gone.
     match ROOM.try_with(|room| room.take(size)) {
         Ok(Some(block)) => block,
         _ => {
@@ -123,16 +124,17 @@ pub(super) fn take(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// Takes a block back that [`take`] has given for a job of this layout.
+/// Takes back a block that [`take`] has returned for a job of this layout.
 ///
 /// # Safety
 ///
-/// Nobody uses it any more.
+/// The block is not used any more.
 #[inline(always)]
 pub(super) unsafe fn put(block: NonNull<u8>, layout: Layout) {
     let size = size_for(layout);
     if let Some(size) = size {
-        // SAFETY: the caller says that it is nobody's, and `take` gave it for this size.
+        // SAFETY: by the caller's promise the block is not used, and `take` returned it for this
+        // size.
         let is_kept = ROOM.try_with(|room| unsafe { room.put(block, size) });
         if rt::mostly!(is_kept == Ok(true)) {
             return;
@@ -140,15 +142,16 @@ pub(super) unsafe fn put(block: NonNull<u8>, layout: Layout) {
     }
     rt::cold_path();
     let layout = size.map_or(layout, of);
-    // SAFETY: it came from the allocator with this layout, and the caller says that it is nobody's.
+    // SAFETY: the block came from the allocator with this layout, and by the caller's promise it is
+    // not used.
     heap::unrecorded(|| unsafe { dealloc(block.as_ptr(), layout) });
 }
 
-/// A block from the allocator that no model hears of.
+/// Allocates a block that is hidden from the model.
 #[cold]
 #[inline(never)]
 fn unseen(layout: Layout) -> NonNull<u8> {
-    // SAFETY: no job is without a byte.
+    // SAFETY: a job is never of size 0.
     let block = heap::unrecorded(|| unsafe { alloc(layout) });
     NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout))
 }
@@ -166,7 +169,7 @@ mod tests {
         let first = take(layout(100));
         let second = take(layout(100));
         assert_ne!(first, second);
-        // SAFETY: they are not used any more.
+        // SAFETY: the blocks are not used any more.
         unsafe {
             put(first, layout(100));
             put(second, layout(100));
@@ -188,7 +191,7 @@ mod tests {
         let before = idle();
         let blocks: Vec<_> = (0..IDLE + 9).map(|_| take(layout(1))).collect();
         for block in blocks {
-            // SAFETY: it is not used any more.
+            // SAFETY: the block is not used any more.
             unsafe { put(block, layout(1)) };
         }
         assert_eq!((before, idle()), (0, IDLE));

@@ -1,7 +1,8 @@
-//! How may threads use what lives on another thread's stack?
+//! How may threads use data on another thread's stack?
 //!
-//! [`scope`] does not end before its threads have. Inside a model that also holds when an execution
-//! ends in the middle: while any member still has frames, the scope's own frames stay.
+//! [`scope`] does not end before its threads have ended. Inside a model this also holds if an
+//! execution ends before its threads do: while any member still has frames, the frames of the scope
+//! stay.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,12 +17,12 @@ use crate::rt::{self, ThreadId as Modelled};
 
 /// The threads of a scope.
 pub(super) struct Members {
-    /// How many still have something of the scope.
+    /// The number of members that still have data of the scope.
     alive: AtomicUsize,
-    /// Whether one has panicked and nobody has asked for the payload.
+    /// Whether a member has panicked and no join has taken the payload.
     panicked: AtomicBool,
     modelled: Mutex<ToJoin>,
-    /// Whom to wake, outside of a model.
+    /// The thread to wake, outside of a model.
     owner: std::thread::Thread,
     /// The thread that opened the scope.
     thread: Thread,
@@ -32,12 +33,12 @@ pub(super) struct Members {
 struct ToJoin {
     /// In the reverse order of their births.
     in_order: Vec<Modelled>,
-    /// Those that have been spawned since one was joined.
+    /// The members that have been spawned since the last join.
     new: Vec<Modelled>,
 }
 
 impl Members {
-    /// Those of a scope that the current thread opens.
+    /// The members of a scope that the current thread opens.
     fn none() -> Arc<Members> {
         Arc::new(Members {
             alive: AtomicUsize::new(0),
@@ -57,15 +58,16 @@ impl Members {
         all.new.push(thread);
     }
 
-    /// Takes the one that is to be joined next.
+    /// Takes the member that is joined next.
     ///
-    /// A member may spawn others until it ends, and two may do so in either order. So each is
-    /// joined before those that it has spawned, and is followed by them: who comes next is known by
-    /// then, and is the same in all executions of a trace.
+    /// A member may spawn others until it ends, and two members may do so in either order. So each
+    /// member is joined before the members that it has spawned, and these follow directly. After
+    /// the join of a member all members that it has spawned are known, so the next member is the
+    /// same in all executions of a trace.
     fn next(&self) -> Option<Modelled> {
         let mut all = self.modelled.lock().unwrap_or_else(PoisonError::into_inner);
         let ToJoin { in_order, new } = &mut *all;
-        // There may be thousands, which are put in order once.
+        // There may be thousands of new members; they are sorted once.
         if !new.is_empty() && !rt::add_by_birth(in_order, new) {
             return None;
         }
@@ -77,7 +79,7 @@ impl Members {
     }
 }
 
-/// One thread's share of its scope; dropped when it has nothing of it any more.
+/// One thread's share of its scope; dropped when the thread has no data of the scope any more.
 pub(super) struct Member(Arc<Members>);
 
 impl Member {
@@ -98,13 +100,14 @@ impl Drop for Member {
 /// Waits at the end of the scope, however it ends.
 struct Wait<'a> {
     members: &'a Members,
-    /// Where the scope is: its end has no place of its own, least of all where the closure panics.
+    /// The place of the scope: its end has no place of its own, least of all if the closure panics.
     place: &'static Location<'static>,
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        /// Waits without being a visible operation: for what an execution that has ended has left.
+        /// Waits without a visible operation, for members that are left when an execution has
+        /// ended.
         struct Gone<'a>(&'a Members);
         impl Drop for Gone<'_> {
             fn drop(&mut self) {
@@ -118,7 +121,7 @@ impl Drop for Wait<'_> {
         }
         let gone = Gone(self.members);
         while let Some(thread) = self.members.next() {
-            // In an execution that has ended nobody can be waited for like this.
+            // In an execution that has ended no thread can be joined in this way.
             if !rt::join(thread, self.place) {
                 break;
             }
@@ -127,7 +130,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// A scope whose threads end before it does; see [`scope`].
+/// A scope with threads that end before the scope does; see [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     members: Arc<Members>,
     /// Invariant in both lifetimes, as in std.
@@ -135,12 +138,12 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Calls `f` with a scope, waits for all threads that were spawned in it, and returns what `f`
-/// returned.
+/// Calls `f` with a scope, waits for all threads that were spawned in the scope, and returns the
+/// result of `f`.
 ///
 /// # Panics
 ///
-/// If a thread of the scope has panicked and was not joined. Inside a model this takes
+/// Panics if a thread of the scope has panicked and was not joined. Inside a model this requires
 /// [`Builder::catch_panics`](crate::Builder::catch_panics).
 #[track_caller]
 pub fn scope<'env, F, T>(f: F) -> T
@@ -174,7 +177,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Panics
     ///
-    /// Outside a model, if the operating system fails to create a thread.
+    /// Panics outside a model if the operating system fails to create a thread.
     #[track_caller]
     pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
@@ -205,9 +208,9 @@ impl fmt::Debug for Scope<'_, '_> {
 /// Handle to a thread in a [`Scope`], to wait until it has ended.
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
-    /// Covariant, as in std: unlike the scope, the handle spawns nothing.
+    /// Covariant, as in std: unlike the scope, the handle spawns no threads.
     scope: PhantomData<&'scope ()>,
-    /// Sent and shared only if the result may be sent, as in std.
+    /// `Send` and `Sync` only if the result is `Send`, as in std.
     result: PhantomData<Arc<Mutex<T>>>,
 }
 
@@ -226,11 +229,11 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
         self.handle.thread()
     }
 
-    /// Waits until the thread has ended, and returns what its closure returned.
+    /// Waits until the thread has ended, and returns the result of its closure.
     ///
     /// # Errors
     ///
-    /// The payload of the thread's panic, as for [`JoinHandle::join`].
+    /// Returns the payload of the thread's panic as an error, as [`JoinHandle::join`] does.
     #[track_caller]
     pub fn join(self) -> Result<T> {
         self.handle.join()

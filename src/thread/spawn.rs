@@ -1,4 +1,4 @@
-//! How does a thread begin?
+//! How is a thread created?
 
 use std::ffi::CString;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::rt::{self, ThreadMain};
 ///
 /// # Panics
 ///
-/// Outside a model, if the operating system fails to create a thread.
+/// Panics outside a model if the operating system fails to create a thread.
 #[cfg(not(any(loom, feature = "loom")))]
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
@@ -27,13 +27,13 @@ where
 
 /// Spawns a thread of a model.
 ///
-/// As in loom, neither the closure nor what it returns needs to be `Send`: all threads of a model
-/// run on one OS thread.
+/// As in loom, neither the closure nor its result needs to be `Send`: all threads of a model run on
+/// one OS thread.
 ///
 /// # Panics
 ///
-/// Outside a model, where the thread would be a real one. [`Builder::spawn`] and
-/// [`scope`](super::scope()), which require `Send`, spawn one there.
+/// Panics outside a model, where the thread would be an OS thread. [`Builder::spawn`] and
+/// [`scope`](super::scope()), which require `Send`, spawn an OS thread there.
 #[cfg(any(loom, feature = "loom"))]
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
@@ -46,13 +46,13 @@ where
         "`thread::spawn` was called outside of a model: with loom's signatures what a thread is given need not \
          be `Send`, so that there is no real thread for it; use `thread::Builder` or `thread::scope`"
     );
-    // SAFETY: the closure and what it returns live for ever. This is a model, so `start` spawns no
-    // real thread; the coroutines of a model are made, run and ended by the OS thread that explores
-    // it, which is this one. The handle goes elsewhere only if the result is `Send`.
+    // SAFETY: the closure and its result are `'static`. This is a model, so `start` spawns no OS
+    // thread. The coroutines of a model are made, run and ended by the OS thread that explores the
+    // model, which is this one. The handle is sent elsewhere only if the result is `Send`.
     expect(unsafe { Builder::new().start(f, None, unit::<T>) })
 }
 
-/// The handle, or a panic that says why there is none.
+/// Returns the handle, or panics with the reason why there is none.
 #[track_caller]
 pub(super) fn expect<H>(handle: io::Result<H>) -> H {
     match handle {
@@ -61,7 +61,7 @@ pub(super) fn expect<H>(handle: io::Result<H>) -> H {
     }
 }
 
-/// How many bytes one is of the size that a thread of a model asks for. Loom hands it on to
+/// The number of bytes in the unit of a modelled thread's stack size. Loom passes the size on to
 /// `generator`, which counts words.
 const UNIT: usize = if cfg!(any(loom, feature = "loom")) {
     size_of::<usize>()
@@ -77,7 +77,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Creates a builder with nothing set.
+    /// Creates a builder without settings.
     #[expect(clippy::new_without_default, reason = "std's has no default either")]
     pub fn new() -> Builder {
         Builder {
@@ -94,16 +94,15 @@ impl Builder {
 
     /// Sets the size of the stack, in bytes.
     ///
-    /// Inside a model no stack is smaller than
-    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size) says, or larger than 1
-    /// GiB. With [loom's signatures](crate#looms-signatures) the size is in words there, as in
-    /// loom.
+    /// Inside a model a stack has at least the size of
+    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size), and at most 1 GiB.
+    /// With [loom's signatures](crate#looms-signatures) the size is in words there, as in loom.
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
     }
 
-    /// Std's builder with the same settings.
+    /// A std builder with the same settings.
     fn real(&self) -> std::thread::Builder {
         let mut real = std::thread::Builder::new();
         if let Some(name) = &self.name {
@@ -119,36 +118,36 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Outside a model, if the operating system fails to create a thread.
+    /// Returns an error outside a model if the operating system fails to create a thread.
     ///
     /// # Panics
     ///
-    /// If the name contains a null byte, as std's method.
+    /// Panics if the name contains a null byte, as std's method does.
     #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        // SAFETY: the closure and what it returns live for ever, and are `Send`.
+        // SAFETY: the closure and its result are `'static` and `Send`.
         unsafe { self.start(f, None, unit::<T>) }
     }
 
-    /// Spawns a thread whose closure and result need not be `'static`.
+    /// Spawns a thread with a closure and a result that need not be `'static`.
     ///
     /// # Errors
     ///
-    /// Outside a model, if the operating system fails to create a thread.
+    /// Returns an error outside a model if the operating system fails to create a thread.
     ///
     /// # Panics
     ///
-    /// If the name contains a null byte, as std's method.
+    /// Panics if the name contains a null byte, as std's method does.
     ///
     /// # Safety
     ///
-    /// The thread must be joined before the end of anything that its closure or its result uses;
-    /// leaving the scope does not join it. Inside a model an execution may end in the middle, and
-    /// be unwound there, so only [`scope`](super::scope()) is safe.
+    /// The thread must be joined before the end of all data that its closure or its result uses; to
+    /// leave the function that owns the data does not join it. Inside a model an execution may end
+    /// at any step, and the stack is then unwound, so only [`scope`](super::scope()) is safe.
     #[track_caller]
     pub unsafe fn spawn_unchecked<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -164,11 +163,11 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Outside a model, if the operating system fails to create a thread.
+    /// Returns an error outside a model if the operating system fails to create a thread.
     ///
     /// # Panics
     ///
-    /// If the name contains a null byte, as std's method.
+    /// Panics if the name contains a null byte, as std's method does.
     #[track_caller]
     pub fn spawn_scoped<'scope, 'env, F, T>(
         self,
@@ -179,7 +178,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        // SAFETY: the scope does not end, neither by returning nor by unwinding, before each member
+        // SAFETY: the scope does not end, neither by return nor by unwinding, before each member
         // has dropped its closure and its share of the packet. The closure and its result are
         // `Send`.
         let handle = unsafe { self.start(f, Some(scope.members()), || None) }?;
@@ -189,8 +188,8 @@ impl Builder {
         Ok(ScopedJoinHandle::new(handle))
     }
 
-    /// Spawns a real thread for this. What is in the body is unknown here, so this is compiled
-    /// once.
+    /// Spawns an OS thread for this body. The types in the body are unknown here, so this function
+    /// is compiled once.
     #[cold]
     fn spawn_real(&self, body: ThreadMain) -> io::Result<(Thread, Running)> {
         let handle = self.real().spawn(move || body.run())?;
@@ -198,14 +197,14 @@ impl Builder {
         Ok((thread, Running::Real(Box::new(handle))))
     }
 
-    /// Spawns the thread. If it is ended together with its execution, it returns what `nothing`
-    /// gives.
+    /// Spawns the thread. If the thread is ended together with its execution, its result is that of
+    /// `nothing`.
     ///
     /// # Safety
     ///
-    /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join. The
-    /// closure and its result are `Send`, or this is a model and the handle stays on this OS
-    /// thread.
+    /// The same as for [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as
+    /// a join. The closure and its result are `Send`, or this is a model and the handle stays on
+    /// this OS thread.
     #[track_caller]
     unsafe fn start<F, T>(
         self,
@@ -217,8 +216,8 @@ impl Builder {
         F: FnOnce() -> T,
     {
         let modelled = rt::current().is_some();
-        // SAFETY: the caller's contract. The runtime drops a body that never ran before it ends the
-        // execution. In a model the body stays on this OS thread.
+        // SAFETY: the caller's contract. The runtime drops a body that never ran before the runtime
+        // ends the execution. In a model the body stays on this OS thread.
         let (body, packet) = unsafe { job(f, scope, modelled) };
         if rt::rarely!(!modelled) {
             let (thread, running) = self.spawn_real(body)?;
@@ -252,7 +251,7 @@ impl Builder {
     }
 }
 
-/// The name, unless no thread of std's could have it.
+/// The name, unless std would refuse it for a thread.
 #[track_caller]
 fn without_nul(name: String) -> Arc<str> {
     if name.contains('\0') {

@@ -21,15 +21,16 @@ pub(super) fn of(
     })
 }
 
-/// Whether the event leaves another value than it has found. A store or a swap of the value that is
-/// there is a write, but whoever has seen that value before sees nothing else afterwards.
+/// Whether the event changes the value of its object. A store or a swap of the value that is
+/// already there is a write, but a thread that has seen the value before sees no difference
+/// afterwards.
 pub(super) fn leaves_another(event: &Event, machine: &Machine) -> bool {
     let found = event.before.or(event.outcome.value());
     let same = found.is_some() && left(event, machine) == found;
     changes_value(event.label.class()) && !same
 }
 
-/// What an event on an atomic has left there, if it wrote something.
+/// The value that an event on an atomic wrote, if the event is a write.
 pub(super) fn left(event: &Event, machine: &Machine) -> Option<u64> {
     let State::Atomic { ty, .. } = *machine.state(event.operation.object) else {
         return None;

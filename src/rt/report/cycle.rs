@@ -1,7 +1,8 @@
 //! Which threads of a deadlock wait for each other in a circle?
 //!
-//! Each waits for what the next one holds or initialises, or for its end. Other ways to wait have
-//! nobody in particular who could end them, so nothing is said of them.
+//! In a circle, each thread waits for an object that the next thread holds or initialises, or for
+//! the end of the next thread. No particular thread can end another kind of wait, so the sentence
+//! leaves other waits out.
 
 use super::holders::{Way, holders};
 use super::text::View;
@@ -10,12 +11,13 @@ use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::Blocked;
 
-/// A thread that waits, and for whom.
+/// A thread that waits, and the thread it waits for.
 #[derive(Clone, Copy)]
 struct Link {
     waits: ThreadId,
     on: ThreadId,
-    /// What the other one has, and how; none if it is its end that is waited for.
+    /// The object that the other thread has, and how; `None` if the wait is for the end of the
+    /// other thread.
     has: Option<(ObjectId, Way)>,
 }
 
@@ -23,7 +25,7 @@ struct Link {
 pub(super) fn sentence(stuck: &[Blocked], view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let links: Vec<Link> = stuck.iter().flat_map(|it| links(it, view)).collect();
     let circle = stuck.iter().find_map(|it| circle(it.thread, &links))?;
-    // What a thread has is what its predecessor waits for.
+    // Each thread of the circle has the object that its predecessor waits for.
     let before = circle.last().into_iter().chain(&circle);
     let alone = circle.len() == 1;
     let told = circle.iter().zip(before).map(|(link, before)| {
@@ -46,7 +48,7 @@ pub(super) fn sentence(stuck: &[Blocked], view: &View<'_>, names: &Names<'_>) ->
     Some(told.collect::<Vec<_>>().join(", "))
 }
 
-/// For whom a thread waits.
+/// The threads that a thread waits for.
 fn links(stuck: &Blocked, view: &View<'_>) -> Vec<Link> {
     let Blocked {
         thread: waits,
@@ -74,7 +76,8 @@ fn links(stuck: &Blocked, view: &View<'_>) -> Vec<Link> {
 
 /// The circle through `start`.
 fn circle(start: ThreadId, links: &[Link]) -> Option<Vec<Link>> {
-    // Ways from the start, each by threads that no other way has come to before.
+    // The search is breadth first from the start: each path continues to threads that no other path
+    // has reached.
     let mut ways: Vec<Vec<Link>> = vec![Vec::new()];
     let mut seen = Vec::new();
     while let Some(way) = ways.pop() {

@@ -1,9 +1,9 @@
 //! How is an execution drawn as a graph?
 //!
-//! In the language of Graphviz: the facts of the text report, a column per thread with its events
-//! in program order, a bold arrow from each write to its reads, a dashed one for what else orders
-//! two threads (the transitive reduction of happens-before, so no arrow says what others say
-//! already), and in red what failed.
+//! The graph is in the language of Graphviz and has the facts of the text report. Each thread has a
+//! column with its events in program order. A bold arrow leads from each write to its reads. A
+//! dashed arrow shows each other order between two threads; only the transitive reduction of
+//! happens-before is drawn, so no arrow repeats what others already say. The failure is red.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,13 +12,13 @@ use super::execution::{Aside, Event, Execution, Fence, Fold, Place, Touch};
 use super::text::short;
 use super::unnumbered;
 
-/// The most characters of a label; the tooltip has the rest.
+/// The most characters of a label; the tooltip has the whole text.
 const LABEL_MAX: usize = 48;
 
 /// The most characters of a line above the graph; a longer one is broken.
 const TITLE_MAX: usize = 110;
 
-/// The graph.
+/// Renders the graph.
 pub(crate) fn render(execution: &Execution) -> String {
     let mut out = String::from(
         "digraph execution {\n  rankdir=TB; newrank=true; splines=true;\n  \
@@ -40,10 +40,10 @@ pub(crate) fn render(execution: &Execution) -> String {
     out
 }
 
-/// What is said of the execution, in lines that begin at the left.
+/// The lines above the graph about the execution; each begins at the left.
 fn title(execution: &Execution) -> String {
     let (outcome, story) = (&execution.outcome, &execution.story);
-    // The story says the same at length, but not the text of the user's panic.
+    // The story tells the failure at length, except for the text of the user's panic.
     let is_said = !story.is_empty() && outcome.message.is_none();
     let sentence = outcome.sentence.lines().filter(|_| !is_said);
     let mut title = String::new();
@@ -67,7 +67,7 @@ fn title(execution: &Execution) -> String {
     title
 }
 
-/// A cluster per thread: its events, and what it came to at the end.
+/// Draws a cluster per thread: its events, and the state of the thread at the end.
 fn columns(out: &mut String, execution: &Execution) {
     for (index, thread) in execution.threads.iter().enumerate() {
         let _ = writeln!(out, "  subgraph cluster_{index} {{");
@@ -104,7 +104,7 @@ fn columns(out: &mut String, execution: &Execution) {
             }
             let name = name_of(execution, event);
             if let Some(fold) = fold_of(execution, event) {
-                // One node for all that the thread does there.
+                // One node stands for all events of the thread in this fold.
                 if chain.last() != Some(&name) {
                     let label = format!("({})", fold.words);
                     node_at(out, &name, &label, "", None, ", style=dashed");
@@ -127,7 +127,7 @@ fn columns(out: &mut String, execution: &Execution) {
     }
 }
 
-/// What stands for the event, if it only repeats others.
+/// The fold that stands for the event, if the event only repeats others.
 fn fold_of<'a>(execution: &'a Execution, event: &Event) -> Option<&'a Fold> {
     let folds = &execution.folds;
     let at = folds.partition_point(|fold| fold.last < event.number);
@@ -185,7 +185,8 @@ impl Aside {
     }
 }
 
-/// What the thread waits for or panicked at, if it did: the node's name.
+/// Draws what the thread waits for, or the panic it ended with. Returns the node's name, if there
+/// is a node.
 fn last(out: &mut String, execution: &Execution, thread: usize) -> Option<String> {
     let outcome = &execution.outcome;
     let mut waiting = outcome.waiting.iter();
@@ -200,7 +201,7 @@ fn last(out: &mut String, execution: &Execution, thread: usize) -> Option<String
     Some("panic".to_owned())
 }
 
-/// What marks a node that is no event but the failure itself.
+/// The attributes of a node that is the failure itself and no event.
 const FAILED: &str = ", color=red, fontcolor=red";
 
 fn node(out: &mut String, name: &str, label: &str, place: &Place, more: &str) {
@@ -211,7 +212,8 @@ fn node(out: &mut String, name: &str, label: &str, place: &Place, more: &str) {
     node_at(out, name, label, &at, place.text.as_deref(), more);
 }
 
-/// A node for what was done at a place, which may not be known, where the program has this line.
+/// Draws a node for an action at a place. The place may be unknown; `text` is its line in the
+/// program.
 fn node_at(out: &mut String, name: &str, label: &str, at: &str, text: Option<&str>, more: &str) {
     let lines = |label: &str, text: Option<&str>| {
         let lines = [Some(label), Some(at), text].into_iter().flatten();
@@ -226,7 +228,7 @@ fn node_at(out: &mut String, name: &str, label: &str, at: &str, text: Option<&st
     );
 }
 
-/// The arrows between threads.
+/// Draws the arrows between threads.
 fn between(out: &mut String, execution: &Execution) {
     let mut drawn = BTreeSet::new();
     let race = execution.outcome.data_race.as_ref();
@@ -279,7 +281,7 @@ fn race(out: &mut String, execution: &Execution) {
     );
 }
 
-/// From what the memory ended with to the wrong use of it.
+/// Draws the arrow from the end of the memory's life to the wrong use of the memory.
 fn misuse(out: &mut String, execution: &Execution) {
     let has = |role| execution.unnumbered.iter().any(|aside| aside.role == role);
     if has("gone") && has("use") {
@@ -289,7 +291,7 @@ fn misuse(out: &mut String, execution: &Execution) {
     }
 }
 
-/// From the first to the second of the two operations that the failure hangs on.
+/// Draws the arrow from the first to the second of the two operations that decide the failure.
 fn decisive(out: &mut String, execution: &Execution) {
     let Some(pair) = &execution.pair else {
         return;
@@ -297,7 +299,7 @@ fn decisive(out: &mut String, execution: &Execution) {
     let race = execution.outcome.data_race.as_ref();
     let is_weak = |second| race.is_some_and(|race| race.is_weak(pair.first, second));
     if pair.second.is_some_and(is_weak) {
-        // It is red already, and says why.
+        // This arrow is red already, and has the reason.
         return;
     }
     let mut waiting = execution.outcome.waiting.iter();
@@ -314,7 +316,7 @@ fn decisive(out: &mut String, execution: &Execution) {
     );
 }
 
-/// From each thread that waits for a lock to who holds it.
+/// Draws an arrow from each thread that waits for a lock to the holder of the lock.
 fn waits(out: &mut String, execution: &Execution) {
     for waiting in &execution.outcome.waiting {
         let Some(holder) = waiting.held_by else {
@@ -344,12 +346,12 @@ fn shortened(text: &str) -> String {
     format!("{start}…")
 }
 
-/// A string of the language.
+/// A string of the Graphviz language.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text).replace('\n', "\\n"))
 }
 
-/// A text as it stands in a string of the language.
+/// The text as it is written inside a string of the Graphviz language.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }

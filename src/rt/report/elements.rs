@@ -1,16 +1,16 @@
-//! Which element of an array is it?
+//! Which element of an array is an object?
 //!
-//! An object is called what the program calls it where it is used first, and that is `flags[me]`
-//! for one element of an array and `flags[1 - me]` for another one, by one thread, and the other
-//! way round by the next. So an element has its index for a name where that is known: some place in
-//! the program says it as a number, or the array is all that there is in its block, and otherwise
-//! none if there are others of the array: `flags[_]`. What a loop or a closure calls each of them,
-//! `flag`, is one, too.
+//! The name of an object comes from its first use. For one element of an array that is `flags[me]`
+//! and for another one `flags[1 - me]`, written by one thread, and the other way round by the next.
+//! So an element is named by its index where the index is known: some place in the program writes
+//! it as a number, or the array fills its block. Otherwise, if the array has other elements, the
+//! element has no index: `flags[_]`. The name that a loop or a closure gives to each element,
+//! `flag`, is treated the same way.
 //!
-//! Threads call one array by several names, as clones of an `Arc` have them. All elements have the
-//! name of the one that is used first. Two names are of one array if some object has both, or if
-//! both are variables for what is in one block and no thread uses the two: a thread that does has
-//! two arrays.
+//! Threads name one array differently, as clones of an `Arc` have different names. All elements use
+//! the name of the element that is used first. Two names are of one array if some object has both,
+//! or if both are variables for the content of one block and no thread uses the two: a thread that
+//! uses both has two arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::rt::object::machine::Machine;
 
 use super::source::{Lies, Sources};
 
-/// From here on elements may be as far from each other as they are because of caches, in bytes.
+/// From this size on, in bytes, the distance of elements may come from padding to cache lines.
 const PADDED: usize = 64;
 
 /// An element as the program calls it: `prefix[index]suffix`.
@@ -34,7 +34,7 @@ struct Element {
 }
 
 impl Element {
-    /// The element of an array that has this name, if it has such a one.
+    /// The element that this name denotes, if the name has an index.
     fn of(name: &str) -> Option<Element> {
         let end = name.rfind(']')?;
         let mut depth = 0;
@@ -59,7 +59,7 @@ impl Element {
         self.index.parse().ok()
     }
 
-    /// What the array is called, whatever it is a field of.
+    /// The name of the array without the object that the array is a field of.
     fn array(&self) -> &str {
         let last = self.prefix.rsplit(['.', ':']).next();
         last.unwrap_or_default()
@@ -74,19 +74,19 @@ impl Element {
     }
 }
 
-/// Where an element is, or the part of it that is the object.
+/// The position of an element, or of the part of it that is the object.
 struct Member {
     object: ObjectId,
-    /// From the beginning of the memory that the array lies in, or from somewhere before it, in
-    /// bytes.
+    /// The distance in bytes from the beginning of the memory that contains the array, or from some
+    /// address before it.
     at: usize,
-    /// Whether there is nothing else in the element.
+    /// Whether the object is the whole element.
     is_all: bool,
-    /// What some place in the program says.
+    /// The index that some place in the program writes as a number.
     number: Option<usize>,
 }
 
-/// An element and the part of it that an object is, as a place in the program has it.
+/// The element, and the part of it that is the object, as this place in the program writes them.
 fn written(site: Site, sources: &mut Sources) -> Option<Element> {
     let name = sources.receiver(site)?;
     Element::of(&name).or_else(|| {
@@ -99,15 +99,15 @@ fn written(site: Site, sources: &mut Sources) -> Option<Element> {
     })
 }
 
-/// What a place says of the object that is used there.
+/// A use of an object at a place in the program.
 struct Use {
     thread: ThreadId,
     site: Site,
     element: Element,
 }
 
-/// Gives those of these objects that are elements of arrays better names. `uses` are all that the
-/// execution speaks of.
+/// Improves the names of those of these objects that are elements of arrays. `uses` are all uses in
+/// the execution.
 pub(super) fn tell(
     names: &mut BTreeMap<ObjectId, String>,
     uses: impl Iterator<Item = (ThreadId, ObjectId, Site)>,
@@ -135,16 +135,16 @@ pub(super) fn tell(
             });
         }
     }
-    // What is called otherwise where it is used first is known by that.
+    // An object with another name at its first use keeps that name.
     let mut is_named = |object: &ObjectId| {
         let (name, first) = (&names[object], &told[object][0]);
-        // Of an array of arrays nothing is known.
+        // The layout of an array of arrays is unknown.
         if first.element.prefix.contains('[') {
             return false;
         }
         Element::of(name).is_some() || sources.receiver(first.site).as_ref() == Some(name)
     };
-    // What is in no memory, such as the end of a thread, is in no array.
+    // An object outside memory, such as the end of a thread, is in no array.
     let is_somewhere = |object: &ObjectId| {
         let region = machine.names.place(*object).region;
         position(region, region).is_some()
@@ -200,7 +200,7 @@ pub(super) fn tell(
             } in &members
             {
                 let index = number.or_else(|| layout.as_ref()?.index(at));
-                // Of a single one that is found by an index, or by a loop, the program's own words
+                // For a single element that is found by an index or a loop, the program's own words
                 // say more.
                 if index.is_some() || members.len() > 1 {
                     names.insert(object, name.name(index));
@@ -210,7 +210,7 @@ pub(super) fn tell(
     }
 }
 
-/// A place in the program, as something to be found again.
+/// The identity of a place in the program.
 type Place = *const std::panic::Location<'static>;
 
 /// The names of the array that `first` is an element of, among those of the elements near it.
@@ -254,18 +254,18 @@ fn names_of<'a>(
     }
 }
 
-/// The index that places in the program say as a number. Not if two say different ones.
+/// The index that places in the program write as a number; `None` if two places differ.
 fn number(uses: &[Use]) -> Option<usize> {
     let numbers: BTreeSet<usize> = uses.iter().filter_map(|it| it.element.number()).collect();
     numbers.first().copied().filter(|_| numbers.len() == 1)
 }
 
-/// How far behind the beginning of its stack, block or static an object is, if that is the same as
-/// that of the first one.
+/// The distance of an object from the beginning of its stack, block or static, if that is the same
+/// as the first object's.
 fn position(first: Region, other: Region) -> Option<usize> {
     first.distance(other).or(other.distance(first))?;
     Some(match other {
-        // The further from the top, the lower.
+        // An object further from the top of the stack has a lower address.
         Region::Stack { depth, .. } => usize::MAX - depth,
         Region::Heap { offset, .. } => offset,
         Region::External { address } => address,
@@ -273,7 +273,7 @@ fn position(first: Region, other: Region) -> Option<usize> {
     })
 }
 
-/// Where the first element is, and how far it is from one to the next.
+/// The position of the first element, and the distance from one element to the next.
 struct Layout {
     first: usize,
     stride: usize,
@@ -288,20 +288,20 @@ impl Layout {
     }
 }
 
-/// Elements of which the same part is used, by where they are.
+/// Elements of one array with the same part used, ordered by position.
 struct Array<'a> {
     members: &'a [Member],
-    /// Where one of them is.
+    /// The region of one of the elements.
     region: Region,
-    /// How many bytes an element has at least.
+    /// The least size of an element in bytes.
     least: usize,
-    /// What the program says of where it lies.
+    /// The memory of the array, according to the program's declaration.
     lies: Option<Lies>,
 }
 
 impl Array<'_> {
-    /// How they lie in memory, if that is known. `is_in` says of an object whether it may be
-    /// another part of an element.
+    /// The layout in memory, if it is known. `is_in` tells whether an object may be another part of
+    /// an element.
     fn layout(&self, machine: &Machine, is_in: impl Fn(ObjectId) -> bool) -> Option<Layout> {
         let (lowest, highest) = (self.members.first()?, self.members.last()?);
         let all = (0..machine.names.object_count() as u32).map(ObjectId);
@@ -311,7 +311,7 @@ impl Array<'_> {
             Some((object, at))
         });
         let others: Vec<(ObjectId, usize)> = others.collect();
-        // Something in between belongs to no array that all of them are in.
+        // An object in between shows that the elements are in no common array.
         if others
             .iter()
             .any(|(_, at)| (lowest.at..highest.at).contains(at))
@@ -329,7 +329,8 @@ impl Array<'_> {
                 let behind = lowest.at.checked_sub(begins)?;
                 begins + behind % stride
             }
-            // In any other block, or that of an `Arc`, there is no room for one before it.
+            // In any other block, or in the block of an `Arc`, there is no room for an element
+            // before this one.
             (None, Region::Heap { .. }) => {
                 let begins = if is_counted { HEADER } else { 0 };
                 let gap = lowest.at.checked_sub(begins)?;
@@ -345,13 +346,13 @@ impl Array<'_> {
         self.members.iter().all(fits).then_some(layout)
     }
 
-    /// Those of which some place in the program says which they are.
+    /// The elements with an index that some place in the program writes, with the index.
     fn numbered(&self) -> impl Iterator<Item = (usize, usize)> {
         (self.members.iter()).filter_map(|member| Some((member.at, member.number?)))
     }
 
-    /// Where the array begins in its block, and how many bytes it takes there, if there is nothing
-    /// else in it.
+    /// The beginning of the array in its block, and its length in bytes, if the block contains
+    /// nothing else.
     fn of_block(&self) -> Option<(usize, usize)> {
         let Region::Heap { size, .. } = self.region else {
             return None;
@@ -364,8 +365,7 @@ impl Array<'_> {
         Some((begins, size.checked_sub(begins)?))
     }
 
-    /// The only distance with which elements fill the block, and all of the known ones are
-    /// elements.
+    /// The only distance at which elements fill the block and all known positions are elements.
     fn filling(&self, distances: usize) -> Option<usize> {
         let (_, bytes) = self.of_block()?;
         let align = match self.region {
@@ -382,7 +382,7 @@ impl Array<'_> {
         strides.next().filter(|_| strides.next().is_none())
     }
 
-    /// How far it is from one to the next, in bytes.
+    /// The distance from one element to the next, in bytes.
     fn stride(&self, machine: &Machine) -> Option<usize> {
         let mut numbered = self.numbered();
         if let (Some((one, first)), Some((other, second))) = (numbered.next(), numbered.next()) {
@@ -407,15 +407,15 @@ impl Array<'_> {
             Region::Heap { align, .. } => align,
             _ => 1,
         };
-        // With one in between there would be no room for all that is in one.
+        // With another element in between there would be no room for the content of one.
         (stride > 0 && stride < 2 * self.least.max(align)).then_some(stride)
     }
 }
 
-/// The least bytes that a lock of this crate takes.
+/// The least size in bytes of a lock of this crate.
 const LOCK_MIN: usize = 17;
 
-/// The size of an object in bytes, or less, but 1 at least.
+/// The size of an object in bytes, or a lower bound; at least 1.
 fn size(machine: &Machine, object: ObjectId) -> usize {
     match machine.kind(object) {
         Some(ObjectKind::Atomic(ty)) => ty.bits() as usize / 8,

@@ -1,4 +1,4 @@
-//! What is there to know about one recorded execution?
+//! Which facts about one recorded execution are there?
 //!
 //! An [`Execution`] is plain data that borrows nothing: threads, objects, events with their values,
 //! clocks and links, races, outcome. JSON, DOT and HTML are rendered from it and from nothing else;
@@ -38,8 +38,8 @@ pub(super) use outcome::Touch;
 pub(super) use told::{Aside, Fold};
 use told::{Lines, Snippet};
 
-/// The version of the format. It grows with every change that a reader of the old one could trip
-/// over; new fields alone do not change it.
+/// The version of the format. It grows with every change that could break a reader of the old
+/// format; new fields alone do not change it.
 pub(crate) const FORMAT: u32 = 1;
 
 /// One recorded execution.
@@ -51,44 +51,46 @@ pub(crate) struct Execution {
     pub(super) dpor: &'static str,
     /// The name of the test, if its OS thread has one.
     pub(super) test: Option<String>,
-    /// Which execution of the exploration this was, counted from 1.
+    /// The number of this execution in the exploration, counted from 1.
     pub(super) execution: u64,
-    /// What leads here again.
+    /// The schedule of this execution.
     pub(super) schedule: String,
-    /// The command that plays it.
+    /// The command that replays the schedule.
     pub(super) command: Option<String>,
     pub(super) outcome: Outcome,
-    /// What is said above the table of the text report, by line.
+    /// The lines above the table of the text report.
     pub(super) story: Vec<String>,
     pub(super) threads: Vec<Thread>,
     pub(super) objects: Vec<Object>,
     pub(super) events: Vec<Event>,
-    /// The fences, in order, which are no events.
+    /// The fences, in order; fences are no events.
     pub(super) fences: Vec<Fence>,
-    /// What the failure is about and is no event, in the order in which it happened.
+    /// The actions that the failure is about and that are no events, in the order in which they
+    /// happened.
     pub(super) unnumbered: Vec<Aside>,
     /// Events that only repeat others.
     pub(super) folds: Vec<Fold>,
-    /// The pairs of ordered events of different threads with nothing between them.
+    /// The races: pairs of ordered events of different threads with no event between them in
+    /// happens-before.
     pub(super) races: Vec<Pair>,
     /// The two operations that the failure hangs on.
     pub(super) pair: Option<Decisive>,
-    /// What the same schedule came to when it was run again, if not to the same.
+    /// The result of running the same schedule again, if it differed.
     pub(super) again: Option<&'static str>,
-    /// Whether this is a simpler execution than the one that was found.
+    /// Whether this is a simpler execution than the execution that was found.
     pub(super) simplified: bool,
-    /// What the program said, in the order in which it did.
+    /// The lines of the program's log, in order.
     pub(super) log: Vec<Line>,
-    /// What is around the places in the program.
+    /// The source lines around the places in the program.
     pub(super) source: Vec<Snippet>,
 }
 
 /// A thread, in the order of the spawns.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Thread {
-    /// Its path of births.
+    /// The path of its births: the number of each spawn from the main thread on.
     pub(super) path: String,
-    /// What the program calls it.
+    /// The name that the program gave to the thread.
     pub(super) name: Option<String>,
     /// The event that spawned it.
     pub(super) spawned_by: Option<usize>,
@@ -98,7 +100,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// What a person calls it.
+    /// The name that the text report uses.
     pub(super) fn shown(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.path)
     }
@@ -109,13 +111,14 @@ impl Thread {
 pub(super) struct Object {
     pub(super) name: String,
     pub(super) kind: &'static str,
-    /// What kind of memory it is in.
+    /// The kind of memory that contains the object.
     pub(super) memory: &'static str,
-    /// The thread on whose stack it is, that allocated its block, or whose end or token it is.
+    /// The thread that owns the stack with the object, that allocated the block of the object, or
+    /// that has the object as its end or token.
     pub(super) owner: Option<usize>,
-    /// Where it was first used.
+    /// The place of the object's first use.
     pub(super) place: Place,
-    /// What it held before its first event.
+    /// The value before the object's first event.
     pub(super) initial: String,
 }
 
@@ -124,40 +127,41 @@ pub(super) struct Object {
 pub(super) struct Event {
     pub(super) number: usize,
     pub(super) thread: usize,
-    /// Which event of its thread this is, counted from 1.
+    /// The number of this event in its thread, counted from 1.
     pub(super) nth: u32,
     pub(super) operation: &'static str,
     pub(super) ordering: Option<&'static str>,
-    /// What happened, as the text report has it.
+    /// The words of the text report for the event.
     pub(super) words: String,
     pub(super) object: Option<usize>,
-    /// Whether the operation did what it tried to do.
+    /// Whether the operation succeeded.
     pub(super) succeeded: bool,
-    /// The value that it found, as a number; what it means depends on the operation.
+    /// The value that the operation found, as a number; its meaning depends on the operation.
     pub(super) found: Option<u64>,
-    /// What the object holds afterwards.
+    /// The state of the object afterwards.
     pub(super) holds: Option<String>,
-    /// Which of its outcomes the operation had, from 0, and how many it could have had.
+    /// The number of the outcome that the operation had, from 0, and the number of outcomes that it
+    /// could have had.
     pub(super) alternative: u32,
     pub(super) alternatives: u32,
     pub(super) place: Place,
-    /// Why the thread before it has stopped, if that is another one.
+    /// Why the previous event's thread stopped, if that is another thread.
     pub(super) switch: Option<String>,
-    /// For each thread how many of its events happen before this one or are it.
+    /// For each thread, how many of its events happen before this event or are this event.
     pub(super) clock: Vec<u32>,
-    /// The events that happen directly before this one, with nothing between.
+    /// The events that happen directly before this event, with no event between.
     pub(super) after: Vec<usize>,
     pub(super) reads_from: Option<usize>,
     pub(super) enabled_by: Option<usize>,
 }
 
-/// Two operations of which the first has to come first for the execution to fail.
+/// Two operations; the execution fails only if the first comes first.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Decisive {
     pub(super) first: usize,
-    /// `None` if it did not happen, because the first one did.
+    /// `None` if the second operation did not happen, because the first one did.
     pub(super) second: Option<usize>,
-    /// Whose the second one is.
+    /// The thread of the second operation.
     pub(super) thread: usize,
     pub(super) words: String,
     pub(super) place: Place,
@@ -191,9 +195,9 @@ pub(super) struct Place {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) column: u32,
-    /// What to say instead, if the file is none of the program's.
+    /// The text to show instead, if the file is not part of the program.
     pub(super) instead: Option<&'static str>,
-    /// The source line there, if the file can be read.
+    /// The source line at the place, if the file can be read.
     pub(super) text: Option<String>,
 }
 
@@ -205,13 +209,13 @@ pub(super) struct Pair {
 }
 
 impl Execution {
-    /// Gathers what is known about an execution. O(n) states and clocks, and O(n t^2) comparisons
-    /// for n events of t threads.
+    /// Collects the facts about an execution. O(n) states and clocks, and O(n t^2) comparisons for
+    /// n events of t threads.
     pub(crate) fn of(view: &View<'_>) -> Execution {
         Gathering::new(view).execution()
     }
 
-    /// What is known where nothing was executed, because the schedule to follow is malformed.
+    /// The facts if no execution was run, because the schedule to follow is malformed.
     pub(crate) fn malformed(schedule: &str, sentence: &str) -> Execution {
         Execution {
             format: FORMAT,
@@ -238,8 +242,8 @@ impl Execution {
     }
 }
 
-/// Where an event stands. A thread ends in the runtime; who reads of it wants to know which thread
-/// that was.
+/// The place of an event. A thread's end has its place in the runtime, which does not help the
+/// reader; the place of the thread itself does.
 fn site_of(machine: &Machine, event: &event::Event) -> Site {
     match event.operation.kind {
         OpKind::Exit => machine.born(event.thread),
@@ -247,7 +251,7 @@ fn site_of(machine: &Machine, event: &event::Event) -> Site {
     }
 }
 
-/// What an [`Execution`] is made from, and with.
+/// The inputs and the tools that an [`Execution`] is made with.
 struct Gathering<'a> {
     view: &'a View<'a>,
     names: Names<'a>,
@@ -394,7 +398,7 @@ impl<'a> Gathering<'a> {
             },
             simplified: view.simplified,
             log: self.log(),
-            // Behind all that looks for a place.
+            // The snippets come last, because all other fields look up places.
             source: told::snippets(&self.lines, &mut self.sources),
         }
     }
@@ -440,7 +444,7 @@ impl<'a> Gathering<'a> {
                 name,
                 kind: initial.kind().name(),
                 memory,
-                // A thread of another execution may have left a name behind, but no object.
+                // A thread of another execution may have left a name, but no object.
                 owner: owner.and_then(|owner| self.threads.iter().position(|&t| t == owner)),
                 initial: holds::words(object, &initial, &self.names),
                 place: self.place(site),
@@ -478,7 +482,7 @@ impl<'a> Gathering<'a> {
             level: said.level,
             target: said.target,
             text: said.text.clone(),
-            // A log has no columns; its calls begin their lines.
+            // A log entry has no column; calls of the log begin their lines.
             place: said
                 .file
                 .zip(said.line)
@@ -513,7 +517,7 @@ impl<'a> Gathering<'a> {
                 linked.enabled_by = spawn.map(|spawn| spawn as usize);
             }
             if let OpKind::Join { child } = event.operation.kind {
-                // The thread's end, or its last event if the end is none.
+                // The thread's end, or its last event if the end is no event.
                 let last = view.trace.predecessor_of_next(child);
                 linked.enabled_by = last.map(|last| last as usize);
             }
@@ -531,7 +535,7 @@ impl<'a> Gathering<'a> {
                 ..self.event(position, object, holds, linked)
             });
         }
-        // Where a replay came out differently, the machine is an event ahead.
+        // After a replay that differed, the machine is one event ahead of the trace.
         let whole = !matches!(view.end, End::NotDeterministic(_));
         let mut ends = self.objects.iter().map(|&(object, _)| object).zip(&states);
         // The end of a thread may be no event.
@@ -579,12 +583,12 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// The numbers of the events that happen before the one at `position` and before no other such
-    /// event: the transitive reduction of happens-before.
+    /// The numbers of the events that happen before the event at `position` and before no other
+    /// such event: the transitive reduction of happens-before.
     fn directly_before(&self, position: u32) -> Vec<usize> {
         let trace = self.view.trace;
         let mine = trace.at(position).thread;
-        // Of each thread only the latest event that happens before this one can be direct.
+        // Of each thread, only the latest event that happens before this one can be direct.
         let latest = |&thread: &ThreadId| {
             let mut count = self.clocks.clock(position, thread);
             if thread == mine {

@@ -1,14 +1,14 @@
-//! What is said of an execution, in whichever form?
+//! Which facts about an execution are in every form of the report?
 //!
-//! The verdict, the threads that wait, what the failure hangs on, the name of the mistake. The text
-//! report has these lines above its table, JSON and page in `story`, and the graph in its title:
-//! one list, so that no form says more than another one.
+//! The verdict, the threads that wait, the operations that the failure hangs on, and the name of
+//! the mistake. The text report has these lines above its table, JSON and the HTML page in `story`,
+//! and the graph in its title. All forms use one list, so that no form says more than another one.
 
 use super::pattern;
 use super::text::{self, View};
 use super::words::Names;
 
-/// The lines. A failure that is the user's panic also has that, in front of them.
+/// The lines. If the failure is the user's panic, the panic stands in front of them.
 pub(super) fn facts(view: &View<'_>, names: &Names<'_>) -> Vec<String> {
     let mut out = String::new();
     text::verdict(&mut out, view, names);

@@ -1,7 +1,7 @@
-//! Who has what a thread waits for?
+//! Which threads hold the object that a thread waits for?
 //!
-//! A mutex and a writer are known to the machine. Readers are only counted there, so who they are
-//! is read off the events: a guard stays with the thread that took it.
+//! The machine knows the thread that holds a mutex or writes. It only counts readers, so the
+//! reading threads are found in the events: a guard stays with the thread that took it.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation};
@@ -15,11 +15,11 @@ use crate::rt::object::{NOBODY, State};
 pub(super) struct Holder {
     pub(super) thread: ThreadId,
     pub(super) way: Way,
-    /// The position of the event by which it began.
+    /// The position of the event with which the thread began.
     pub(super) since: Option<usize>,
 }
 
-/// What the thread does with the object.
+/// The thread's relation to the object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     Holds,
@@ -39,7 +39,7 @@ pub(super) fn holders(trace: &Trace, machine: &Machine, operation: &Operation) -
             | OpKind::CallOnce { .. }
             | OpKind::WaitOnce { .. }
     );
-    // A wait for several objects has none of its own.
+    // A wait for several objects has no holder.
     if !locks || object == ObjectId::NONE {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ pub(super) fn holders(trace: &Trace, machine: &Machine, operation: &Operation) -
     holder.into_iter().collect()
 }
 
-/// Whether the object is a lock that was held when the execution met it, and still is.
+/// Whether the object is a lock that was held at its first event in the execution, and still is.
 pub(super) fn held_before(machine: &Machine, object: ObjectId) -> bool {
     if object == ObjectId::NONE {
         return false;
@@ -81,7 +81,7 @@ pub(super) fn held_before(machine: &Machine, object: ObjectId) -> bool {
         }
 }
 
-/// Whether the event takes the object for its thread alone.
+/// Whether the event gives its thread exclusive access to the object.
 fn takes(event: &Event) -> bool {
     matches!(
         event.operation.kind,
@@ -93,7 +93,7 @@ fn takes(event: &Event) -> bool {
     ) && event.outcome.succeeded()
 }
 
-/// Who reads now. Nobody, if the events do not say who all of them are.
+/// The present readers; empty if the events do not name all of them.
 fn readers(trace: &Trace, lock: ObjectId, count: u32) -> Vec<Holder> {
     let mut reading: Vec<Holder> = Vec::new();
     let events = trace.events().iter().enumerate();

@@ -1,8 +1,8 @@
 //! How is an execution shown in a browser?
 //!
-//! As one page that needs nothing else, neither a network nor another file: style, script and the
-//! data, which is the JSON as it is. The page is in the folder `page`; here it is only put
-//! together.
+//! As one page that needs neither a network nor another file: style, script and the data, which is
+//! the JSON of the execution. The parts of the page are in the folder `page`; this file only joins
+//! them.
 
 use super::execution::Execution;
 use super::json;
@@ -11,9 +11,10 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// The page.
+/// Renders the page.
 pub(crate) fn render(execution: &Execution) -> String {
-    // Nothing in the data can end the element that it is in; to JSON both spellings are the same.
+    // No text in the data can end the element that contains the data; for JSON both spellings are
+    // the same.
     let data = json::render(execution).replace('<', "\\u003c");
     let name = execution.test.as_deref().unwrap_or("dpor");
     let title = name.replace('&', "&amp;").replace('<', "&lt;");

@@ -3,15 +3,16 @@
 //! As JSON, in the format that `docs/REPORTS.md` describes. One line per thread, object, event and
 //! race, so that two files can be compared line by line and a long one can be searched with `grep`.
 //!
-//! Not by `serde_json`: who has that among its dependencies, has its `usize: PartialEq<Value>` in
-//! scope, and code such as `state.load(SeqCst) == State::Full.into()` no longer says which type it
-//! means. This crate is to be a dependency that nobody notices.
+//! The crate `serde_json` is not used. In a program that has `serde_json` among its dependencies,
+//! its `usize: PartialEq<Value>` is in scope, and code such as
+//! `state.load(SeqCst) == State::Full.into()` no longer determines its type. This crate must not
+//! have such effects on the code that depends on it.
 
 use serde_json_core::ser::{Error, to_slice};
 
 use super::execution::Execution;
 
-/// How deep values are that stand on lines of their own.
+/// The depth down to which values stand on lines of their own.
 const DEPTH: usize = 2;
 
 /// The execution as JSON, with a line break at the end.
@@ -62,7 +63,7 @@ fn lines(json: &str) -> String {
                         line(&mut out, depth);
                     }
                 }
-                // What is in it begins behind it.
+                // The content of the bracket begins on a new line behind it.
                 _ if matches!(before, '[' | '{') && depth <= DEPTH => line(&mut out, depth),
                 _ => {}
             }

@@ -1,11 +1,11 @@
-//! What did the program say in the execution that is reported?
+//! Which lines did the program log in the execution that is reported?
 
 use std::fmt::Write;
 
 use super::text::View;
 use super::words::Names;
 
-/// A line for each line of the log, below a heading; nothing if nothing was said.
+/// A line for each line of the log, below a heading; empty if the log is empty.
 pub(crate) fn render(view: &View<'_>) -> String {
     if view.log.is_empty() {
         return String::new();

@@ -1,11 +1,11 @@
-//! Which call is in the loop that comes back to a read?
+//! Which call is in the loop that repeats a read?
 //!
-//! A loop without a hint is noticed by the read that it comes back to, and that often stands in a
+//! A loop without a hint is noticed by the read that it repeats, and the read often stands in a
 //! function which the loop only calls: `while !queue.is_ready() {}`. The stack is the same in each
-//! round, so it does not show which of the functions on it goes round. Their text does, where there
-//! is any: the innermost of them whose call stands in a `while` or a `loop`. A `for` mostly looks
-//! at one thing after another, and is not what waits. Where the read itself stands in a loop, or
-//! nothing is found, nothing is said.
+//! round, so the stack does not show which of its functions repeats. The text of the functions
+//! does, where there is any: the loop is in the innermost function that makes its call in a `while`
+//! or a `loop`. A `for` mostly looks at one element after another, and does not wait. If the read
+//! itself stands in a loop, or no call does, there is no answer.
 
 use std::backtrace::Backtrace;
 
@@ -13,11 +13,11 @@ use super::places::{self, Frame};
 use super::source::Sources;
 use crate::rt::event::Site;
 
-/// The line of the call, of those that were going on when this stack at the read was taken, in a
-/// program in which there is this place.
+/// The line of the call, among the calls on the stack at the read. `site` is a place of the
+/// program.
 pub(crate) fn around(read: Site, stack: &Backtrace, site: Site) -> Option<String> {
-    // To find out what is on a stack takes a tenth of a second the first time, and mostly the read
-    // is in the loop.
+    // The first resolution of a stack takes a tenth of a second, and mostly the read is in the
+    // loop.
     let frames = || places::all_of(stack, site);
     innermost(read, frames, &mut Sources::default())
 }
@@ -43,10 +43,10 @@ fn innermost(
     Some(format!("{}:{}", caller.file, caller.line))
 }
 
-/// What a block is, by what stands before its brace.
+/// The kind of a block, by the text before its brace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Block {
-    /// The body of a function or a closure, whose frame is another one than what is around it.
+    /// The body of a function or a closure; it has another frame than the code around it.
     Body,
     Loop,
     Else,
@@ -72,8 +72,8 @@ fn goes_round(header: &str) -> bool {
     words(header).any(|word| matches!(word, "while" | "loop"))
 }
 
-/// Whether what stands there is in the body or in the condition of a loop, within its function.
-/// Lines and columns begin with 1.
+/// Whether this position is in the body or in the condition of a loop, within its function. Lines
+/// and columns begin with 1.
 fn is_in_loop(lines: &[String], line: u32, column: u32) -> bool {
     let above = (line as usize).saturating_sub(1);
     let Some(last) = lines.get(above) else {
@@ -84,7 +84,7 @@ fn is_in_loop(lines: &[String], line: u32, column: u32) -> bool {
     text.push('\n');
     text.extend(before);
     let mut open: Vec<(Block, String)> = Vec::new();
-    // What stands since the last statement or block.
+    // The text since the last statement or block.
     let mut header = String::new();
     for c in code(&text).chars() {
         match c {
@@ -94,7 +94,7 @@ fn is_in_loop(lines: &[String], line: u32, column: u32) -> bool {
             }
             '}' => {
                 let (_, before) = open.pop().unwrap_or((Block::Else, String::new()));
-                // A block in brackets is only a part of what it stands in.
+                // A block in brackets is only a part of the statement that contains it.
                 let count = |bracket: char| before.matches(bracket).count();
                 header = match count('(') > count(')') {
                     true => before,
@@ -129,8 +129,8 @@ fn code(text: &str) -> String {
     code
 }
 
-/// How long the comment, the string or the character is with which this text begins, in bytes; 0 if
-/// it begins with none.
+/// The length in bytes of the comment, the string or the character at the beginning of this text; 0
+/// if the text begins with none.
 fn skipped(text: &str) -> usize {
     let bytes = text.as_bytes();
     match bytes {
@@ -139,7 +139,7 @@ fn skipped(text: &str) -> usize {
         [b'"', ..] => string(bytes),
         [b'r', b'"' | b'#', ..] => raw_string(text).unwrap_or(0),
         [b'\'', b'\\', ..] => character(text),
-        // Otherwise it is a lifetime or a label.
+        // Otherwise the quotation mark begins a lifetime or a label.
         [b'\'', ..] => match text.char_indices().nth(2) {
             Some((at, '\'')) => at + 1,
             _ => 0,
@@ -165,7 +165,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(at.map_or(text.len(), |at| inside + at + end.len()))
 }
 
-/// A comment that may have others in it.
+/// A comment that may contain other comments.
 fn comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < bytes.len() {
@@ -273,7 +273,7 @@ mod tests {
         let in_loop = Some(format!("{}:{}", file!(), calls[0]));
         assert_eq!(found(&[here, calls[0], outside, calls[0] - 1]), in_loop);
         assert_eq!(found(&[here, outside]), None);
-        // Nothing is known of a stack on which the read is not found.
+        // A stack that does not contain the read gives no answer.
         assert_eq!(
             innermost(read, || vec![frame(calls[0])], &mut Sources::default()),
             None

@@ -1,7 +1,7 @@
-//! How is a wrong use of plain memory told?
+//! How is a wrong use of plain memory reported?
 //!
-//! Both sides with their places, the life of the block, and what would have made it right where
-//! that is decided.
+//! With both accesses and their places, the life of the block, and the orderings that would have
+//! prevented the failure, where they are known.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::rt::event::{Event, Site, foreign};
 use crate::rt::race::{acquires, releases};
 use crate::rt::relation::happens_before::HappensBefore;
 
-/// The most pairs of operations that are named as too weak. More are hardly read.
+/// The most pairs of operations that are named as too weak. A longer list is hard to read.
 const WEAK_MAX: usize = 4;
 
 /// Two accesses that nothing orders.
@@ -171,7 +171,7 @@ pub(super) fn data_race(
     }
 }
 
-/// The two sides of a pair that is too weak, and what they would have to be.
+/// The two sides of a pair that is too weak, and the orderings that they need.
 fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'static str) {
     let Weak {
         writer,
@@ -204,11 +204,11 @@ fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'stat
         false => "",
     };
     let orderings = match (before.is_empty(), behind.is_empty()) {
-        // One operation of the program that is both sides needs both, if it is by one ordering that
-        // it reads and writes.
+        // If one operation of the program is both sides, and reads and writes by a single ordering,
+        // it needs both orderings.
         (true, true) if writer.site == reader.site && changes(reader) => "AcqRel",
         (true, true) => "Release and Acquire",
-        // A fence makes up for the other one.
+        // A fence supplies the other ordering.
         (true, false) => "Release",
         (false, _) => "Acquire",
     };
@@ -216,14 +216,14 @@ fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'stat
     (sides, orderings)
 }
 
-/// Whether who uses what is in a block cannot have got to it by an event: none of the thread that
-/// made the block, since it did, comes before, in whichever way operations may depend on each
-/// other.
+/// Whether the thread of the second access cannot have reached the block through an event. This
+/// holds if, of the thread that made the block, no event since the allocation happens before the
+/// access, by any dependence of operations.
 fn came_unseen(view: &View<'_>, race: &DataRace) -> bool {
     let DataRace { first, second, .. } = race;
     let last = match second.after.checked_sub(1) {
         Some(index) => position(view, second.thread, index),
-        // It has done nothing before, but was spawned.
+        // The thread has no event before the access, but it was spawned.
         None => (view.trace.spawn_of(second.thread)).map(|spawn| spawn as usize),
     };
     let Some(last) = last.filter(|_| first.effect == Effect::Make) else {
@@ -245,7 +245,7 @@ fn verb(access: &Access) -> &'static str {
     }
 }
 
-/// The event that an atomic access is.
+/// The event of an atomic access.
 fn event_of<'a>(view: &View<'a>, access: &Access) -> Option<&'a Event> {
     if !access.effect.is_atomic() {
         return None;
@@ -257,23 +257,23 @@ fn nth<'a>(view: &View<'a>, thread: ThreadId, index: u32) -> Option<&'a Event> {
     position(view, thread, index).map(|at| &view.trace.events()[at])
 }
 
-/// Where the thread's event with this index is in the execution.
+/// The position of the thread's event with this index in the execution.
 fn position(view: &View<'_>, thread: ThreadId, index: u32) -> Option<usize> {
     let mut events = view.trace.events().iter();
     events.position(|event| (event.thread, event.index) == (thread, index))
 }
 
-/// The ordering of an event, which a lock for instance does not have.
+/// The memory ordering of an event; an operation on a lock, for instance, has none.
 fn order(event: &Event) -> Option<Ordering> {
     event.operation.kind.ordering(event.outcome.succeeded())
 }
 
-/// What is done to a block by who uses it through nothing that is seen.
+/// The words for a use of a block that no event shows.
 pub(super) fn used_raw(offset: usize) -> String {
     format!("use byte {offset} of it")
 }
 
-/// Memory that was used or freed when it must not be.
+/// Memory that was used or freed when the program must not use or free it.
 pub(super) fn bad_memory(
     out: &mut String,
     view: &View<'_>,
@@ -371,7 +371,8 @@ pub(super) fn bad_memory(
     delayed(out, view, names);
 }
 
-/// Who was held up, if somebody was, and since when: the table has only that the thread goes on.
+/// The thread that was delayed, if one was, and since when: the table shows only that the thread
+/// continues.
 fn delayed(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let events = view.trace.events();
     let goes_on = |event: &Event| event.operation.kind == OpKind::Resume;
@@ -393,8 +394,8 @@ fn delayed(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// Whether the place of an operation is not the one where it was called: the drop of a reference
-/// has the place where that was made.
+/// Whether the site of an operation differs from the place of its call, which only the stack shows:
+/// the drop of a reference has the site at which the reference was made.
 fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
     let drops = matches!(
         operation.kind,
@@ -406,7 +407,7 @@ fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
     drops || foreign(site.file()).is_some()
 }
 
-/// Where memory that is gone was used by this operation.
+/// The place at which this operation used freed memory.
 pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -> Stands {
     match &view.life.again {
         Some(known) if is_seen_from_its_stack(operation, site) => Stands::Seen(known.clone()),
@@ -414,9 +415,10 @@ pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -
     }
 }
 
-/// What a thread has done that has used memory at this address in vain, in words.
+/// The words for the action of a thread that faulted at this address.
 pub(super) fn fault(address: Option<usize>, is_constant: bool) -> String {
-    /// Nothing is mapped at lower addresses, so that null pointers to large things are found, too.
+    /// No memory is mapped at lower addresses; the limit is above 0 so that a null pointer to a
+    /// large object is recognised, too.
     const LOWEST: usize = 4096;
     match address {
         Some(0) => "used a null pointer".to_owned(),
@@ -429,7 +431,7 @@ pub(super) fn fault(address: Option<usize>, is_constant: bool) -> String {
     }
 }
 
-/// A thread that the model does not have has used what the model has.
+/// A thread outside the model has used an object of the model.
 pub(super) fn outside(out: &mut String, names: &Names<'_>, outside: &Outside, when: &str) {
     let named = outside.object.and_then(|object| names.known(object));
     let what = named.unwrap_or("memory of the model");
@@ -441,7 +443,7 @@ pub(super) fn outside(out: &mut String, names: &Names<'_>, outside: &Outside, wh
     );
 }
 
-/// What is still there when everything has ended.
+/// The values and blocks that are left after all threads have ended.
 pub(super) fn leaked(
     out: &mut String,
     view: &View<'_>,
@@ -457,7 +459,7 @@ pub(super) fn leaked(
     } = leaked;
     if !values.is_empty() {
         let made = |made: &Made| match foreign(made.site.file()) {
-            // By a function that was given to std, as in `map(Track::new)`.
+            // The value was made by a function that was passed to std, as in `map(Track::new)`.
             Some(somewhere) => {
                 let when = after(view, names, made.thread, made.events);
                 format!("{somewhere} by {} {when}", names.thread(made.thread))
@@ -508,7 +510,7 @@ pub(super) fn leaked(
     );
 }
 
-/// How a block began.
+/// The words for the allocation of a block.
 fn born(view: &View<'_>, names: &Names<'_>, block: &Block) -> String {
     let at = match &view.life.allocated {
         Some(known) => format!("at {known}"),
@@ -525,7 +527,7 @@ fn bytes(count: usize) -> String {
     }
 }
 
-/// What the events call a block, and how large it is.
+/// The name of a block in the events, and its size.
 fn which(names: &Names<'_>, block: &Block) -> String {
     let size = bytes(block.size);
     match names.pointer_into(*block) {
@@ -534,7 +536,7 @@ fn which(names: &Names<'_>, block: &Block) -> String {
     }
 }
 
-/// When something happened that is no event: after the thread's so many events.
+/// The time of an action that is no event: after this number of events of the thread.
 fn after(view: &View<'_>, names: &Names<'_>, thread: ThreadId, events: u32) -> String {
     let last = events
         .checked_sub(1)

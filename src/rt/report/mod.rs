@@ -1,4 +1,4 @@
-//! What do people read when a test has failed?
+//! What does the user read after a test has failed?
 
 mod changes;
 pub(crate) mod cycle;

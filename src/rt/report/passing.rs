@@ -1,7 +1,7 @@
 //! How is an execution shown that did not fail?
 //!
-//! With the table of the report, below a line that says which execution it was, how it ended, and
-//! what leads there again.
+//! The table of the report, below a line with the number of the execution, its end, and the
+//! schedule that replays it.
 
 use super::text::View;
 use super::words::Names;

@@ -1,8 +1,8 @@
 //! Is this a mistake that has a name?
 //!
-//! Most failures are one of a few well-known ones, and whoever hears the name knows what to do.
-//! Each is recognised by what it consists of, in the execution that is shown; where nothing fits,
-//! nothing is said.
+//! Most failures are one of a few well-known mistakes, and the name of the mistake tells the reader
+//! the remedy. Each mistake is recognised by its parts in the execution that is shown. An execution
+//! that fits no pattern gets no sentence.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{OpKind, Outcome, Rmw};
 use crate::rt::event::verdict::{Blocked, End, Lost};
 
-/// One sentence with the name of the mistake.
+/// One sentence with the name of the mistake, if a pattern fits.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let told = Told { view, names };
     match view.end {
@@ -37,7 +37,7 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     }
 }
 
-/// The values of the atomic that the failure hangs on, with who wrote them.
+/// The values of the atomic that the failure hangs on, with the thread that wrote each.
 pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let first = view.trace.at(view.pair?.first);
     let object = first.operation.object;
@@ -55,7 +55,7 @@ pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
         let (who, value) = (names.thread(event.thread), names.value(object, value));
         story.push_str(&format!(" -> {value} by {who}"));
     }
-    // One change is in the sentence above, and a long list says nothing.
+    // A single change is in the sentence above already, and a long list does not help the reader.
     (2..=8).contains(&changes).then_some(story)
 }
 
@@ -86,13 +86,13 @@ impl Told<'_> {
         changes::of(object, self.events(), range, self.view.machine)
     }
 
-    /// Whether this event leaves another value than it has found.
+    /// Whether this event changes the value.
     fn leaves_another(&self, at: usize) -> bool {
         changes::leaves_another(&self.events()[at], self.view.machine)
     }
 
-    /// A notification that found nobody, and that wakes a thread which waits for ever if the two
-    /// come the other way round.
+    /// A notification that found no waiter, and that would wake a thread which waits for ever if
+    /// the two events came in the other order.
     fn lost_wake_up(&self) -> Option<String> {
         let Lost { notified, waited } = self.view.pair?.lost?;
         let (notified, waited) = (notified as usize, waited as usize);
@@ -106,8 +106,8 @@ impl Told<'_> {
         ))
     }
 
-    /// The last notification woke one of several that waited. Whether it was the wrong one only the
-    /// program knows.
+    /// The last notification woke one of several waiting threads. Only the program knows whether
+    /// the notification was meant for another thread.
     fn woke_another(&self, stuck: &[Blocked]) -> Option<String> {
         let events = self.events();
         stuck.iter().find_map(|it| {
@@ -117,7 +117,8 @@ impl Told<'_> {
             if notified < waited {
                 return None;
             }
-            // It would have woken this one, had it woken all or found nobody else.
+            // The notification would have woken this thread if it had woken all, or if this thread
+            // had been the only one.
             let woken = woken(events[notified].outcome.value()?)?;
             Some(format!(
                 "the last notification of {}, by {} (event {}), woke {} alone, and {} waited there, too (event {})",
@@ -131,9 +132,9 @@ impl Told<'_> {
         })
     }
 
-    /// Somebody waits for ever, and what was done to wake it, if anything was, came before it
-    /// waited, or an earlier wait has used it up. Whether that came too early or another is missing
-    /// only the program knows.
+    /// A thread waits for ever, and no notification can wake it: each came before the thread
+    /// waited, or an earlier wait has consumed it. Only the program knows whether that notification
+    /// came too early or a later one is missing.
     fn nobody_wakes(&self, stuck: &[Blocked]) -> Option<String> {
         let events = self.events();
         stuck.iter().find_map(|it| {
@@ -180,7 +181,7 @@ impl Told<'_> {
         })
     }
 
-    /// Since when a thread waits for a condition variable, if it does.
+    /// The position at which a thread began to wait for a condition variable, if it waits for one.
     fn began_to_wait(&self, stuck: &Blocked) -> Option<usize> {
         if !matches!(stuck.operation.kind, OpKind::Awake { .. }) {
             return None;
@@ -193,15 +194,16 @@ impl Told<'_> {
         })
     }
 
-    /// The last event on an object with an operation of some kinds.
+    /// The last event on an object with an operation of the given kinds.
     fn last_on(&self, object: ObjectId, of: impl Fn(&OpKind) -> bool) -> Option<usize> {
         let mut events = self.events().iter();
         events.rposition(|event| event.operation.object == object && of(&event.operation.kind))
     }
 
-    /// A compare-exchange that took a value for the one it had read, though it had changed and
-    /// changed back. Most of these do no harm, as where a lock was taken and released meanwhile: it
-    /// has a part in the failure only if that hangs on the order of two of these events.
+    /// A compare-exchange that succeeded because the value was the one its thread had read, though
+    /// the value had changed and changed back (ABA). Most of these do no harm, for example if a
+    /// lock was taken and released meanwhile. The compare-exchange has a part in the failure only
+    /// if the failure hangs on the order of two of these events.
     fn back_again(&self) -> Option<String> {
         let events = self.events();
         let pair = self.view.pair?;
@@ -242,8 +244,9 @@ impl Told<'_> {
         None
     }
 
-    /// A value that was read, changed by somebody else, and overwritten, where the failure hangs on
-    /// the read and the change, or on the change and what has overwritten it.
+    /// A value that one thread read, another thread changed, and the first thread overwrote. The
+    /// failure must hang on the read and the change, or on the change and the event that overwrote
+    /// it.
     fn lost_update(&self) -> Option<String> {
         let events = self.events();
         let pair = self.view.pair?;
@@ -269,7 +272,7 @@ impl Told<'_> {
         };
         let me = events[read].thread;
         let lost = self.changes(object, read + 1..written).next_back()?;
-        // Who has looked at the change overwrites it knowingly.
+        // A thread that has looked at the change overwrites it knowingly.
         let mut between = events[lost + 1..written].iter();
         let looked = between.any(|e| e.thread == me && e.operation.object == object);
         (events[lost].thread != me && !looked).then(|| {
@@ -285,7 +288,7 @@ impl Told<'_> {
         })
     }
 
-    /// A value that was looked at, and had changed when the thread acted on it.
+    /// A value that a thread looked at, and that had changed when the thread acted on it.
     fn check_then_act(&self) -> Option<String> {
         let events = self.events();
         let pair = self.view.pair?;
@@ -300,7 +303,7 @@ impl Told<'_> {
         }
         let mut mine = (change + 1..events.len()).filter(|&at| events[at].thread == looked.thread);
         let acts = mine.clone().next()?;
-        // Who looks again before it does something goes by what it sees then.
+        // A thread that looks again before it acts goes by the later value.
         let object = looked.operation.object;
         let next = mine.find(|&at| !only_looks_on(&events[at], object));
         if next.is_some_and(|at| looks_again(&events[at], object)) {
@@ -321,11 +324,11 @@ fn notifies(kind: &OpKind) -> bool {
     matches!(kind, OpKind::NotifyOne | OpKind::NotifyAll)
 }
 
-/// Whether the event shows its thread once more what the object holds. What comes of a sum is
-/// seldom looked at.
+/// Whether the event shows its thread the value of the object once more. Programs seldom look at
+/// the result of an addition.
 fn looks_again(event: &Event, object: ObjectId) -> bool {
     match event.operation.kind {
-        // A round of a loop is over, and it is about to look.
+        // A round of a loop is over, and the thread is about to look again.
         OpKind::Wait { .. } => true,
         OpKind::Load { .. } | OpKind::CompareExchange { .. } => event.operation.object == object,
         OpKind::Rmw { rmw, .. } => {
@@ -337,7 +340,7 @@ fn looks_again(event: &Event, object: ObjectId) -> bool {
     }
 }
 
-/// Whether the event does nothing, and shows nothing of the object either.
+/// Whether the event changes nothing and does not show the value of the object either.
 fn only_looks_on(event: &Event, object: ObjectId) -> bool {
     match event.operation.kind {
         OpKind::Load { .. } => event.operation.object != object,

@@ -1,8 +1,8 @@
 //! Where in the user's program was this backtrace taken?
 //!
-//! At the innermost frame that is neither this crate's nor the standard library's. std has no other
-//! way to ask for frames than its text; where that says nothing, because the program was built
-//! without debug information, neither do we.
+//! The place is the innermost frame that belongs neither to this crate nor to the standard library.
+//! std offers frames only as text. Where the text has no lines, because the program was built
+//! without debug information, the report has no place either.
 
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
@@ -13,23 +13,24 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::Blocked;
 use crate::rt::event::{Event, Site, Trace, is_of_std};
 
-/// The places of a block's life, as far as they are known, and of the use of what is none.
+/// The places of a block's life, as far as they are known, and of a use of memory that is no block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) allocated: Option<String>,
     pub(crate) freed: Option<String>,
     pub(crate) again: Option<String>,
-    /// Where memory was used that is not there, "at" a line or "in" a function.
+    /// Where memory was used that does not exist: "at" a line or "in" a function.
     pub(crate) faulted: Option<String>,
 }
 
-/// Where operations were called that stand nowhere in the program, as far as that is known: by
-/// their threads, and by which events of these they are or would be.
+/// The callers of operations with a site outside the program, as far as they are known. The key is
+/// the thread, and the index of the operation's event in that thread; the event may not have
+/// happened yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Callers(BTreeMap<(ThreadId, u32), FileLine>);
 
 impl Callers {
-    /// From the stacks on which they were called, in a program in which there is this place.
+    /// Takes the places from the stacks of the calls. `site` is a place of the program.
     pub(crate) fn new<'a>(
         stacks: impl Iterator<Item = ((ThreadId, u32), &'a Backtrace)>,
         site: Site,
@@ -42,7 +43,8 @@ impl Callers {
         self.0.get(&(event.thread, event.index))
     }
 
-    /// Where a thread waits whose events are in this trace.
+    /// The place where a waiting thread called its operation. The events of the thread are in this
+    /// trace.
     pub(crate) fn of_waiting(&self, waiting: &Blocked, trace: &Trace) -> Option<&FileLine> {
         let next = trace.positions_of(waiting.thread).len() as u32;
         self.0.get(&(waiting.thread, next))
@@ -56,39 +58,38 @@ pub(crate) struct FileLine {
     pub(crate) line: u32,
 }
 
-/// The crate in whose functions the stack of a modelled thread begins.
+/// The crate with the function in which the stack of a modelled thread begins.
 const COROUTINE: &str = "generator";
 
-/// Whether a frame is this crate's or the standard library's. Where there are only line tables
-/// functions have no paths, and files tell.
+/// Whether a frame belongs to this crate or to the standard library. With line tables alone
+/// functions have no paths, so the file decides.
 fn is_ours(function: &str, at: &str) -> bool {
     let crates = ["dpor::", "std::", "core::", "alloc::", "__r"];
     is_of_std(at) || crates.iter().any(|it| function.starts_with(it)) || is_in(at, file!())
 }
 
-/// Whether a file, as it is seen from the directory of the package that runs, is in the crate in
-/// which this one was `compiled`.
+/// Whether a file is in the crate that has the source file `compiled`. The path is relative to the
+/// directory of the package that runs.
 fn is_in(at: &str, compiled: &str) -> bool {
     let Some(root) = compiled.strip_suffix("rt/report/places.rs") else {
         return false;
     };
     let at = at.strip_prefix("./").unwrap_or(at);
-    // As a member of a workspace it was compiled in the workspace's directory.
+    // As a member of a workspace, the crate was compiled in the workspace's directory.
     let member = !root.starts_with('/') && root != "src/" && at.contains(&format!("/{root}"));
-    // A stack shows what is below the directory in which the program runs from there on.
+    // A stack shows paths below the directory in which the program runs relative to that directory.
     let below = root.starts_with('/') && !at.starts_with('/');
     let is_below = || std::env::current_dir().is_ok_and(|it| it.join(at).starts_with(root));
     at.starts_with(root) || member || below && is_below()
 }
 
-/// The file and line of the innermost frame of the user's, as text, in a program in which there is
-/// this place.
+/// The file and line of the user's innermost frame, as text. `site` is a place of the program.
 pub(crate) fn of(trace: &Backtrace, site: Site) -> Option<String> {
     let place = innermost(&trace.to_string())?;
     Some(Compiled::with(site).seen(place))
 }
 
-/// A frame of the user's.
+/// A frame of the user's program.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) file: String,
@@ -96,8 +97,8 @@ pub(super) struct Frame {
     pub(super) column: u32,
 }
 
-/// All of the user's frames of which the place is known, the innermost first, in a program in which
-/// there is this place.
+/// All frames of the user's program with a known place, the innermost first. `site` is a place of
+/// the program.
 pub(super) fn all_of(trace: &Backtrace, site: Site) -> Vec<Frame> {
     let text = trace.to_string();
     let compiled = Compiled::with(site);
@@ -114,21 +115,21 @@ pub(super) fn all_of(trace: &Backtrace, site: Site) -> Vec<Frame> {
     frames(&text).filter_map(frame).collect()
 }
 
-/// Where the program runs, and the directory from which the compiler has seen it, if these are
-/// known.
+/// The directory in which the program runs, and the directory from which the compiler saw the
+/// program, if both are known.
 struct Compiled(Option<(PathBuf, PathBuf)>);
 
 impl Compiled {
-    /// Those of a program in which there is this place.
+    /// The two directories for the program that contains `site`.
     fn with(site: Site) -> Compiled {
         let directory = std::env::current_dir().ok();
         let root = || Around::this_process().root(Path::new(site.file()));
-        // What is compiled by its whole path is in no directory.
+        // A file that was compiled by its absolute path gives no directory.
         let root = directory.and_then(|directory| Some((root()?, directory)));
         Compiled(root.filter(|(root, _)| !root.as_os_str().is_empty()))
     }
 
-    /// This place of a stack as the compiler has it.
+    /// Translates a place of a stack to the path that the compiler uses.
     fn seen(&self, place: String) -> String {
         let seen =
             |(root, directory): &(PathBuf, PathBuf)| seen_from(root, &directory.join(&place));
@@ -136,14 +137,14 @@ impl Compiled {
     }
 }
 
-/// The place as the compiler has it, if it is in this directory: a stack has it as it is seen from
-/// the package.
+/// Translates a place to the path that the compiler uses, if the place is in the directory `root`.
+/// A stack has paths relative to the package.
 fn seen_from(root: &Path, place: &Path) -> Option<String> {
     let place = place.strip_prefix(root).ok()?;
     Some(place.to_str()?.to_owned())
 }
 
-/// The file and line of the innermost frame of the user's.
+/// The file and line of the user's innermost frame.
 fn line(trace: &Backtrace, site: Site) -> Option<FileLine> {
     let place = of(trace, site)?;
     let (file, line) = place.rsplit_once(':')?;
@@ -157,7 +158,7 @@ fn innermost(text: &str) -> Option<String> {
     frames(text).find_map(|(_, at)| {
         let at = at?;
         let place = at.strip_prefix("./").unwrap_or(at);
-        // The column is of no use: it points into the call.
+        // The column does not help: it points into the call.
         let (file_and_line, column) = place.rsplit_once(':')?;
         Some(match column.parse::<u32>() {
             Ok(_) if file_and_line.contains(':') => file_and_line.to_owned(),
@@ -166,8 +167,8 @@ fn innermost(text: &str) -> Option<String> {
     })
 }
 
-/// The user's frames in the text of a backtrace of a modelled thread, the innermost first: the
-/// function, and where it is.
+/// The user's frames in the text of a modelled thread's backtrace, the innermost first: the
+/// function and its place.
 fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut lines = text.lines().map(str::trim).peekable();
     let all = std::iter::from_fn(move || {
@@ -181,7 +182,7 @@ fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
             }
         }
     });
-    // What is further out belongs to no modelled thread.
+    // Frames further out belong to no modelled thread.
     let in_thread = all.take_while(|(function, at)| {
         let in_file = at.is_some_and(|at| at.contains(&format!("/{COROUTINE}-")));
         path(function).split("::").next() != Some(COROUTINE) && !in_file
@@ -189,8 +190,8 @@ fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     in_thread.filter(|(function, at)| !is_ours(path(function), at.unwrap_or_default()))
 }
 
-/// The user's frames of a panic as std prints them, the innermost first; `None` if none is known.
-/// All that std knows of the stack if that is asked for (`RUST_BACKTRACE=full`).
+/// The user's frames of a panic as std prints them, the innermost first; `None` if no frame is
+/// known. With `RUST_BACKTRACE=full`, all that std knows of the stack.
 pub(crate) fn of_panic(trace: &Backtrace) -> Option<String> {
     let text = trace.to_string();
     match std::env::var("RUST_BACKTRACE").is_ok_and(|asked| asked == "full") {
@@ -208,19 +209,19 @@ fn numbered<'a>(frames: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Opt
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// A function's path, where that of a method begins with its type.
+/// A function's path; the path of a method begins with its type.
 fn path(function: &str) -> &str {
     function.trim_start_matches('<')
 }
 
-/// Where in the program memory was used that is not there: the line, or the function where lines
-/// are not known, as in a release build without debug information.
+/// Where the program used memory that does not exist: the line, or the function where lines are
+/// unknown, as in a release build without debug information.
 pub(crate) fn of_fault(trace: &Backtrace, site: Site) -> Option<String> {
     let text = trace.to_string();
     let mut named = frames(&text).filter(|(function, _)| *function != "<unknown>");
     let line = of(trace, site);
-    // Where the processor has stopped in the middle of a line, there may be no line in what is
-    // known of the function.
+    // If the processor has stopped in the middle of a line, the debug information may have no line
+    // for the function.
     Some(match (named.next(), line) {
         (Some((function, None)), Some(line)) => format!("in {function}, called at {line}"),
         (_, Some(line)) => format!("at {line}"),
@@ -246,7 +247,7 @@ mod tests {
                     ./tests/stack.rs:41:20\n   2: stack::main\n             at ./tests/stack.rs:60:5";
         assert_eq!(numbered(frames(text)).as_deref(), Some(told));
         assert_eq!(numbered(frames("   0: std::rt::begin\n")), None);
-        // A destructor of a thread-local variable, which nobody of the user's calls.
+        // A destructor of a thread-local variable; no frame of the user's program calls it.
         let text = "   0: dpor::locals::Locals::end\n             at ./src/locals.rs:60:9\n   \
                     1: {crate}::gen_impl::GeneratorImpl<A,T>::init_code::{{closure}}\n             \
                     at /home/me/.cargo/registry/src/index/generator-0.8.12/src/gen_impl.rs:511:21\n   \
@@ -287,7 +288,7 @@ mod tests {
             assert!(is_in(ours, &compiled), "{root}");
             assert!(!is_in(other, &compiled), "{root}");
         }
-        // Below the directory in which the program runs.
+        // A path below the directory in which the program runs.
         let here = std::env::current_dir().unwrap();
         let compiled = format!("{}/vendored/src/rt/report/places.rs", here.display());
         assert!(is_in("./vendored/src/alloc/tracking.rs:70", &compiled));
@@ -301,7 +302,7 @@ mod tests {
     fn a_place_in_a_workspace_is_seen_from_its_root() {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let member = package.join("tests");
-        // As if the folder of the tests were a package, and this one the workspace.
+        // As if the folder of the tests were a package, and this package the workspace.
         let seen = |place: &str| seen_from(package, &member.join(place));
         assert_eq!(seen("bounds.rs:3").as_deref(), Some("tests/bounds.rs:3"));
         let other = package.join("src/lib.rs:7");
@@ -314,8 +315,8 @@ mod tests {
 
     #[test]
     fn the_text_of_std_is_understood() {
-        // With another name and another folder this test is a user's; so its frame is found if the
-        // text has the form that is expected.
+        // With another name in another folder this test counts as the user's code, so its frame is
+        // found if the text has the expected form.
         let text = Backtrace::force_capture().to_string();
         let text = text
             .replace("dpor::", "user::")

@@ -1,16 +1,17 @@
-//! Has a thread told others too early that it has written something?
+//! Has a thread published its write too early?
 //!
-//! A thread that reads goes by the last that it has seen of the one that writes. If that came
-//! before the write, it told of what was not there yet, or it was written again while the reader
-//! could still be at it.
+//! A reading thread relies on the last change of the writing thread that it has seen. If that
+//! change came before the write, one of two mistakes was made: the change published data that was
+//! not there yet, or the thread wrote again while the reader could still use the data.
 //!
-//! Who has changed an atomic by an operation that acquires, too, may have told that something is
-//! there, or may have taken a lock or a turn. That is not to be seen in the operation, but in what
-//! comes later: a lock is given back, and who has taken a turn tells others some time that it has
-//! written. Who has told already does neither. So the others are let go on while the reader stands
-//! where it is about to look ([`claim`]); what they do only once it has gone on as well cannot be
-//! what it should have waited for. The reader must have left everything as it was, and must read
-//! only: who finds a lock taken, and writes all the same, has made another mistake.
+//! A thread that changes an atomic by an operation that acquires as well may have published data,
+//! or may have taken a lock or a turn. The operation itself does not show which; later events do:
+//! the thread gives a lock back, and a thread that has taken a turn publishes its write some time
+//! later. A thread that has published already does neither. So the other threads continue while the
+//! reader stays in front of its read ([`claim`]); events that need the reader to continue as well
+//! cannot be what the reader should have waited for. The reader must have left the atomic
+//! unchanged, and must only read the memory: a thread that finds a lock taken, and writes all the
+//! same, has made another mistake.
 
 use std::sync::atomic::Ordering;
 
@@ -24,7 +25,7 @@ use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 use crate::rt::race::{acquires, releases};
 
-/// The sentence, if that is the mistake behind this race.
+/// The sentence, if an early publication is the mistake behind this race.
 pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let events = view.trace.events();
     let publication = Publication::before(race, events, view.machine)?;
@@ -40,7 +41,7 @@ pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> O
     let [writer, reader] = [race.first.thread, race.second.thread].map(|it| names.thread(it));
     let (what, number) = (names.happened(&events[told]), told + 1);
     Some(match publication.is_again() {
-        // It said so before the write, and nothing after it.
+        // The thread published before the write, and published nothing after it.
         false => format!(
             "published before it was written: {writer} told by \"{what}\" (event {number}) what it wrote only after that"
         ),
@@ -50,13 +51,13 @@ pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> O
     })
 }
 
-/// What a thread has changed before a race in which it writes, by an operation of which only the
-/// rest of the execution can show whether it has told of the write.
+/// A change that a thread made before its write in a race. Only the rest of the execution can show
+/// whether the change published the write.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim {
     /// The position of the change.
     told: usize,
-    /// The position of the look at it by the thread that reads.
+    /// The position at which the reading thread read the change.
     pub(crate) read: usize,
 }
 
@@ -68,8 +69,8 @@ pub(crate) fn claim(race: &DataRace, trace: &Trace, machine: &Machine) -> Option
 }
 
 impl Claim {
-    /// Whether in this execution, which begins with the same events, nobody changes the same atomic
-    /// again, and its thread tells nothing by anything else.
+    /// Whether, in this execution with the same beginning, no thread changes the same atomic again,
+    /// and the thread of the change publishes nothing by another object.
     pub(crate) fn is_all(&self, trace: &Trace, machine: &Machine) -> bool {
         let events = trace.events();
         let Some((told, later)) = events.get(self.told..).and_then(|it| it.split_first()) else {
@@ -86,29 +87,29 @@ impl Claim {
     }
 }
 
-/// What the operation by which a thread has changed an atomic may have meant.
+/// The possible meanings of an operation by which a thread has changed an atomic.
 enum Meaning {
-    /// It has told others something.
+    /// The thread has published something.
     Told,
-    /// That, or it has taken a lock or a turn.
+    /// The thread has published something, or has taken a lock or a turn.
     ToldOrTaken,
     Else,
 }
 
-/// The last that the thread that reads has seen of the one that writes.
+/// The last change of the writing thread that the reading thread has seen.
 struct Publication<'a> {
     race: &'a DataRace,
     events: &'a [Event],
     machine: &'a Machine,
     /// The position of the change.
     told: usize,
-    /// The position of the look at it.
+    /// The position of the event that read the change.
     read: usize,
 }
 
 impl<'a> Publication<'a> {
-    /// That of this race, if the first thread has written only after it, and the second one goes by
-    /// it.
+    /// The publication of this race, if the first thread wrote only after it, and the second thread
+    /// relies on it.
     fn before(
         race: &'a DataRace,
         events: &'a [Event],
@@ -133,7 +134,7 @@ impl<'a> Publication<'a> {
         counts.then_some(publication)
     }
 
-    /// Whether the first thread had written there before it told.
+    /// Whether the first thread had written to the memory before the publication.
     fn is_again(&self) -> bool {
         let published = self.events[self.told].index;
         self.race
@@ -141,8 +142,8 @@ impl<'a> Publication<'a> {
             .is_some_and(|written| written <= published)
     }
 
-    /// Whether the change may be meant to tell others what its thread has done. To take a lock is
-    /// not, and neither is to clear a pointer.
+    /// Whether the change may be meant to publish what its thread has done. Taking a lock is not,
+    /// and neither is clearing a pointer.
     fn meaning(&self) -> Meaning {
         let event = &self.events[self.told];
         let order = match event.operation.kind {
@@ -169,10 +170,10 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// Whether the writer has looked, before it wrote, at something else than what it told by that
-    /// the reader had changed before it used the memory. So do two threads that ask each other for
-    /// leave, by a lock made of atomics: what they say there is that they wish to write, or when it
-    /// is their turn, and not that anything has been written.
+    /// Whether the writer, before its write, has read another object than the published one, and
+    /// the reader had changed that object before it used the memory. Two threads do this that ask
+    /// each other for permission, by a lock made of atomics. Their changes say that a thread wants
+    /// to write, or that it has its turn, and not that data has been written.
     fn asks_for_leave(&self) -> bool {
         let DataRace { first, second, .. } = self.race;
         let told_by = self.events[self.told].operation.object;
@@ -194,7 +195,8 @@ impl<'a> Publication<'a> {
     }
 }
 
-/// The positions of the last change by the writer that the reader has seen, and of its look at it.
+/// The positions of the writer's last change that the reader has seen, and of the reader's event
+/// that read it.
 fn last_seen(
     writer: ThreadId,
     reader: ThreadId,
@@ -215,15 +217,15 @@ fn last_seen(
     })
 }
 
-/// Whether the event may be the end of its thread's share in something, which tells nobody to use
-/// it.
+/// Whether the event may end its thread's share in an object; such an event does not tell other
+/// threads to use the object.
 fn gives_up(event: &Event) -> bool {
     matches!(event.operation.kind, OpKind::Rmw { rmw: Rmw::Sub, .. })
 }
 
-/// Whether what the event reads decides what its thread does next. A counter may be changed by who
-/// does not care for its value; one that does would want to know what it stands for, and so
-/// acquires.
+/// Whether the next action of the thread depends on the value that the event reads. A thread may
+/// change a counter without regard to its value; a thread that does regard the value wants to see
+/// the data that the value stands for, and so acquires.
 fn goes_by_what_it_reads(event: &Event) -> bool {
     match event.operation.kind {
         OpKind::Load { .. } | OpKind::CompareExchange { .. } => true,

@@ -1,7 +1,7 @@
-//! What is kept of a failed execution, so that it can be told in other forms later?
+//! Which data of a failed execution is kept, so that other forms of the report can be made later?
 //!
-//! Everything the report is made from, owned. Data for machines and pictures are made only when
-//! somebody asks for them, because most failures are read as text.
+//! Everything that the report is made from, owned. JSON and pictures are made only on request,
+//! because most failures are read as text.
 
 use super::places::{Callers, Life};
 use super::text::View;
@@ -17,7 +17,7 @@ pub(crate) struct Record {
     pub(crate) end: End,
     pub(crate) trace: Trace,
     pub(crate) machine: Machine,
-    /// Names that the program gave to threads.
+    /// The names that the program gave to threads.
     pub(crate) given: Vec<(ThreadId, String)>,
     /// The panic's text.
     pub(crate) message: Option<String>,
@@ -25,29 +25,29 @@ pub(crate) struct Record {
     pub(crate) raised: Option<(String, u32, u32)>,
     /// The panics before the failure.
     pub(crate) earlier: Vec<verdict::Panic>,
-    /// What is known of the block that the failure is about.
+    /// The facts about the block that the failure is about.
     pub(crate) life: Life,
-    /// Where the operations were called that stand nowhere in the program.
+    /// The callers of operations with a site outside the program.
     pub(crate) callers: Callers,
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<Pair>,
-    /// What came of running it again from its schedule.
+    /// The result of running the schedule again.
     pub(crate) again: Reproduction,
-    /// Whether this execution is a simpler one than the one that was found.
+    /// Whether this execution is a simpler one than the execution that was found.
     pub(crate) simplified: bool,
-    /// What the program said.
+    /// The output of the program's log.
     pub(crate) log: Vec<Said>,
-    /// How many executions there were, this one included.
+    /// The number of executions, this one included.
     pub(crate) executions: u64,
     pub(crate) schedule: String,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<String>,
-    /// The command that plays the schedule.
+    /// The command that replays the schedule.
     pub(crate) replay: String,
 }
 
 impl Record {
-    /// What a report is made from.
+    /// The view that a report is made from.
     pub(crate) fn view(&self) -> View<'_> {
         View {
             end: &self.end,

@@ -1,9 +1,9 @@
-//! Which loop without a hint was a thread in at the end, and what does it do in each round?
+//! Which loop without a hint was a thread in at the end, and what does the thread do in each round?
 //!
-//! A loop waits at a hint, or by a look that comes back. One that takes a lock to look behind it is
-//! not noticed without a hint, and goes round until there are too many events. Its last rounds are
-//! in the events, one like the other, and whoever hears which loop it is and what it does in vain
-//! knows where the hint belongs.
+//! A loop waits at a hint, or at a read that repeats. A loop that takes a lock to look at the
+//! protected data is not noticed without a hint, and repeats until the execution has too many
+//! events. Its last rounds are in the events, all alike. The report names the loop and its useless
+//! operations, so that the reader knows where the hint belongs.
 
 use super::text::{View, at, behind, place_of, place_of_waiting};
 use super::words::Names;
@@ -15,13 +15,14 @@ use crate::rt::loops::spin::CYCLE_MAX;
 /// The most events of a round.
 const EVENTS_MAX: usize = 16;
 
-/// So many rounds in a row are a loop. What is done a few times is often written out.
+/// The least number of equal rounds in a row that counts as a loop. A few repetitions are often
+/// written out in the source.
 const ROUNDS_MIN: usize = 20;
 
-/// What belongs into the loop.
+/// The hint that belongs in the loop.
 const HINT: &str = "`dpor::hint::spin_loop()` or `dpor::thread::yield_now()`";
 
-/// The last events of a thread, if they are the same again and again.
+/// The last events of a thread, if they repeat.
 struct Rounds<'a> {
     /// One of the rounds.
     round: Vec<&'a Event>,
@@ -29,7 +30,7 @@ struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Those of the thread that has made the last event.
+    /// The rounds of the thread that made the last event.
     fn of(trace: &'a Trace) -> Option<Rounds<'a>> {
         let thread = trace.events().last()?.thread;
         let positions = trace.positions_of(thread).iter().rev();
@@ -43,7 +44,7 @@ impl<'a> Rounds<'a> {
             if times < ROUNDS_MIN {
                 return None;
             }
-            // It may have been stopped in the middle of a round. The first one is whole.
+            // The thread may have stopped in the middle of a round. The first round is complete.
             let round = last[events - length..events].iter().rev().copied();
             let round = round.collect();
             Some(Rounds { round, times })
@@ -51,8 +52,8 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Whether the events are of the same operation, and came out the same. What a lock protects has
-/// other versions, which are not told.
+/// Whether both events have the same operation and the same outcome. The versions of the data that
+/// a lock protects differ, and are left out.
 fn is_like(one: &Event, other: &Event) -> bool {
     let kind = &one.operation.kind;
     let is_told = kind.is_atomic() || kind.counts();
@@ -61,9 +62,9 @@ fn is_like(one: &Event, other: &Event) -> bool {
         && (!is_told || one.before == other.before)
 }
 
-/// What to do about too many events.
+/// The advice for an execution with too many events.
 pub(super) fn too_many(view: &View<'_>, names: &Names<'_>) -> String {
-    // A loop with a hint has no use for another one.
+    // A loop that has a hint needs no other one.
     if let Some((hint, times)) = view.machine.many_rounds() {
         return format!(
             "a thread has come {times} times to the hint {}, each time with something changed, and so it did not wait there:\n  \
@@ -89,8 +90,8 @@ pub(super) fn too_many(view: &View<'_>, names: &Names<'_>) -> String {
     }
 }
 
-/// What to do if there are too many events because a loop without a hint has found the same in each
-/// of many rounds.
+/// The advice if the execution has too many events because a loop without a hint has found the same
+/// state in each of many rounds.
 fn without_a_hint(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let Rounds { round, times } = Rounds::of(view.trace)?;
     let first = round.first()?;
@@ -102,7 +103,7 @@ fn without_a_hint(view: &View<'_>, names: &Names<'_>) -> Option<String> {
         OpKind::Unlock { changed } | OpKind::UnlockWrite { changed } => changed,
         _ => false,
     };
-    // Whether the data is another one was not looked at.
+    // The comparison of the rounds has not looked at the data behind the lock.
     let further = match round.iter().any(unlocks) {
         true => {
             "if it changes there what the lock protects, set\n  `Builder::max_rounds` (DPOR_MAX_ROUNDS), too"
@@ -129,8 +130,8 @@ pub(super) fn spinning(view: &View<'_>, names: &Names<'_>) -> Vec<String> {
             waits && it.site == site
         };
         let stuck = view.end.stuck().iter().find(spins)?;
-        // What it does behind each wait is to look again. There may be other operations at the same
-        // place, such as the unlock by a guard.
+        // After each wait, the loop looks again. There may be other operations at the same place,
+        // such as the unlock by a guard.
         let mut steps = view.trace.positions_of(stuck.thread).windows(2).rev();
         let look = steps.find_map(|step| {
             let (waits, looks) = (view.trace.at(step[0]), view.trace.at(step[1]));

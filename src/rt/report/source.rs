@@ -1,9 +1,9 @@
-//! What does the program call the object that it touches here?
+//! Which name does the program have for the object that it uses here?
 //!
-//! A location points at the method's name, so the expression before the dot is what the author
-//! calls the object: `self.head` in `self.head.load(..)`. Where a function is called by its path it
-//! points at that, and the object is the first argument: `self.head` in `Arc::clone(&self.head)`.
-//! Silent where the source is missing.
+//! A location points at the method's name, so the expression before the dot is the author's name
+//! for the object: `self.head` in `self.head.load(..)`. For a function that is called by its path
+//! the location points at the path, and the object is the first argument: `self.head` in
+//! `Arc::clone(&self.head)`. Without the source there is no name.
 
 use std::collections::HashMap;
 use std::fs;
@@ -55,7 +55,7 @@ impl Sources {
         self.written(site).map(|it| it.name)
     }
 
-    /// What is called at `site`: the name of a method, or the path of a function.
+    /// The callee at `site`: the name of a method, or the path of a function.
     pub(crate) fn called(&mut self, site: &Location<'_>) -> Option<String> {
         let line = self.line(site.file(), site.line())?;
         let call = &line[called_at(line, site.column() as usize)..];
@@ -64,8 +64,8 @@ impl Sources {
         (end > 0).then(|| call[..end].to_owned())
     }
 
-    /// What is written before the method call at `site`, or lent to the function that is called
-    /// there.
+    /// The expression before the method call at `site`, or the argument that is lent to the
+    /// function called at `site`.
     pub(super) fn written(&mut self, site: &Location<'_>) -> Option<Receiver> {
         let line = self.line(site.file(), site.line())?;
         let (before, call) = line.split_at(called_at(line, site.column() as usize));
@@ -95,7 +95,7 @@ impl Sources {
     }
 }
 
-/// How many lines above a call its object is looked for.
+/// The most lines above a call in which its object is looked for.
 const LINES_MAX: u32 = 12;
 
 /// The line without the comment at its end.
@@ -107,8 +107,8 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// The place at the beginning of this text that is dereferenced there: with a star, or by a method
-/// or a field of what is behind it. How many of the fields are in front of it does not show, but a
-/// static is known by its letters.
+/// or a field of the value behind it. The text does not show how many of the fields are behind the
+/// pointer, but a static is known by its upper-case letters.
 fn dereferenced(text: &str) -> Option<String> {
     let place = text.trim_start_matches(['*', '&']);
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '.');
@@ -129,9 +129,9 @@ fn dereferenced(text: &str) -> Option<String> {
     named.then(|| folded(place))
 }
 
-/// Where in the line the call begins that a compiler puts into this column, in bytes. Columns are
-/// counted as the characters are shown, a tab as four and a wide one as two; other versions count
-/// characters.
+/// The byte position at which the call begins that a compiler reports at this column. Columns count
+/// the characters as displayed, a tab as four and a wide character as two; other compiler versions
+/// count characters.
 fn called_at(line: &str, column: usize) -> usize {
     let at = |width: fn(char) -> usize| {
         let mut left = column.saturating_sub(1);
@@ -142,7 +142,7 @@ fn called_at(line: &str, column: usize) -> usize {
         });
         starts.map_or(line.len(), |(start, _)| start)
     };
-    // A call begins with a name that does not begin earlier.
+    // A call begins with a name, and the position must be the first of that name.
     let begins = |at: &usize| {
         let letter = |c: char| c.is_alphanumeric() || c == '_';
         let (before, call) = line.split_at(*at);
@@ -152,7 +152,8 @@ fn called_at(line: &str, column: usize) -> usize {
     [shown, at(|_| 1)].into_iter().find(begins).unwrap_or(shown)
 }
 
-/// How many columns a character takes, roughly: exactly for what is at all common in a program.
+/// The number of columns of a character: exact for all characters that are common in programs,
+/// rough for others.
 fn shown_width(c: char) -> usize {
     match c {
         '\t' => 4,
@@ -172,8 +173,8 @@ fn shown_width(c: char) -> usize {
     }
 }
 
-/// The place that is lent to a function as its first argument, if it is called by a path of several
-/// parts.
+/// The place that a function borrows as its first argument, if the function is called by a path of
+/// several parts.
 fn first_argument(call: &str) -> Option<String> {
     let (path, arguments) = call.split_once('(')?;
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>');
@@ -197,12 +198,12 @@ fn first_argument(call: &str) -> Option<String> {
     (named && name.chars().all(of_a_place)).then(|| folded(name))
 }
 
-/// What is longer than this between brackets is left out of a name, in characters. The objects that
-/// are then called the same are told apart by numbers, and a table cuts long names wherever there
-/// is no room for them.
+/// The most characters between brackets in a name; a longer part is left out. Objects that then
+/// have the same name are told apart by numbers, and a table cuts long names where it has no room
+/// for them.
 const INSIDE_MAX: usize = 8;
 
-/// The expression without what is inside of brackets, where that is long.
+/// The expression, with long parts inside brackets left out.
 fn folded(name: &str) -> String {
     let (mut folded, mut inside, mut depth) = (String::new(), String::new(), 0);
     for c in name.chars() {
@@ -227,7 +228,7 @@ fn folded(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What the source calls the object of the call that is being made.
+    /// The name of the object in the source, for the call that is being made.
     #[track_caller]
     fn named() -> Option<String> {
         Sources::default().receiver(Location::caller())

@@ -1,7 +1,7 @@
-//! Could a thread have gone on where another one went on instead?
+//! Why did each thread stop where another thread continued?
 //!
-//! The events are played again on the states of their objects, so what a thread was about to do is
-//! asked of the state that it would have found. One pass over the events.
+//! The events are played again on the states of their objects, so the state that the thread's next
+//! operation would have met tells whether the thread was enabled. One pass over the events.
 
 use std::collections::HashMap;
 
@@ -14,21 +14,21 @@ use crate::rt::object::State;
 /// Why a thread has stopped.
 #[derive(Clone, Copy)]
 pub(super) enum Stop {
-    /// It could have gone on.
+    /// The thread was enabled.
     Preempted,
-    /// It could not do this yet.
+    /// The thread was not enabled: this operation had to wait.
     Waits(Operation),
-    /// It wanted to say that this execution is of no interest, or to make one round more than the
-    /// bound says.
+    /// The thread wanted to give the execution up, or to make one round more than the bound allows.
     GaveUp,
-    /// It has done all that it had to.
+    /// The thread has ended.
     Ended,
-    /// What it does next is not shown: it went on only for a thread that waited for it while it
-    /// unwound from the panic that ended the execution.
+    /// The next action of the thread is not shown: after the panic that ended the execution, the
+    /// thread continued only for another thread that waited for it while unwinding.
     AfterThePanic,
 }
 
-/// For each event after which another thread went on, or none did, why its thread stopped there.
+/// For each event after which another thread ran, or none did, why the event's thread stopped
+/// there.
 pub(super) fn stops(view: &View<'_>) -> HashMap<usize, Stop> {
     let events = view.trace.events();
     let mut states: HashMap<ObjectId, State> = HashMap::new();
@@ -52,7 +52,7 @@ pub(super) fn stops(view: &View<'_>) -> HashMap<usize, Stop> {
     stops
 }
 
-/// Why the thread does not go on behind its event with this index.
+/// Why the thread does not continue behind its event with this index.
 fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, index: u32) -> Stop {
     let later = view.trace.positions_of(thread).get(index as usize + 1);
     let next = match later {
@@ -63,12 +63,12 @@ fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, in
         return match view.end {
             _ if view.machine.ends_behind(thread, index + 1) => Stop::Ended,
             End::Panicked { .. } => Stop::AfterThePanic,
-            // Where the execution ended it was between two events.
+            // The execution ended between two events of the thread.
             _ => Stop::Preempted,
         };
     };
     let can_happen = match next.kind {
-        // It spins, whatever may have changed while it was not running.
+        // The thread spins, even if its objects have changed while it was not running.
         OpKind::Wait { .. } => false,
         OpKind::GiveUp { .. } => return Stop::GaveUp,
         _ if next.object == ObjectId::NONE => true,

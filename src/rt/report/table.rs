@@ -1,10 +1,10 @@
 //! How is an execution drawn in a terminal?
 //!
-//! A column per thread, unless there are very many, and a row per event. A row says where a loaded
-//! value comes from, if another thread wrote it, and why the thread before it has stopped, if that
-//! is another one. Rounds of a loop that say the same are told once, with their number. Where there
-//! are too many rows all the same, so are rounds that differ in numbers only, and what many threads
-//! do one after the other. What is too wide is cut.
+//! The table has a column per thread, unless there are very many, and a row per event. A row says
+//! where a loaded value comes from, if another thread wrote it, and why the previous row's thread
+//! stopped, if that is another thread. Equal rounds of a loop are shown once, with their number. If
+//! there are still too many rows, rounds that differ only in numbers are joined, and so are equal
+//! steps that many threads make one after the other. Text that is too wide is cut.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -22,68 +22,69 @@ use crate::rt::event::rounds::{Rounds, rounds};
 use crate::rt::event::verdict::End;
 use crate::rt::relation::independence::changes_value;
 
-/// The most rows; of a longer execution the last ones are shown, and where it has no end the first
-/// ones as well, because they say how it got there.
+/// The most rows. Of a longer execution the last rows are shown, and of an endless one the first
+/// rows as well, because they show how the execution got there.
 const ROWS_MAX: usize = 60;
 
-/// The width of a row up to its place, in characters. It is the same everywhere, because reports
-/// are compared with each other and read in logs. Lines that a terminal breaks can still be read,
-/// and what was cut away cannot.
+/// The width of a row without its place, in characters. It is the same on every terminal, because
+/// reports are compared with each other and read in logs. A line that a terminal breaks can still
+/// be read; text that was cut cannot.
 const WIDTH: usize = 160;
 
-/// No column is cut to less than this.
+/// The least width to which a column is cut.
 const COLUMN_MIN: usize = 24;
 
-/// Of more threads than that the columns are wider than any terminal, and nearly all of the table
-/// is empty.
+/// With more threads, the columns are wider than any terminal, and nearly all of the table is
+/// empty.
 const COLUMNS_MAX: usize = 12;
 
-/// So few columns are read well even where they are too wide for their rows.
+/// Up to this number, columns are easy to read even where they are too wide for their rows.
 const COLUMNS_FEW: usize = 5;
 
 /// The most characters of a thread's name where threads have no columns of their own.
 const NAME_MAX: usize = 32;
 
 struct Row {
-    /// The position of the event, from 0; `None` if it is none.
+    /// The position of the event, from 0; `None` if the row is no event.
     position: Option<usize>,
     thread: ThreadId,
     cell: String,
     place: String,
-    /// Why another thread ran before.
+    /// Why the previous row's thread stopped.
     switch: String,
-    /// How many events it stands for.
+    /// The number of events that the row stands for.
     times: usize,
-    /// How many events come before it, and how many with all that it stands for.
+    /// The number of events before the row, and up to the end of all events that the row stands
+    /// for.
     before: usize,
     until: usize,
 }
 
-/// What is below each other in a table.
+/// A line of the table.
 enum Line {
     Row(Row),
-    /// What stands for rows that are left out.
+    /// A line in place of rows that are left out.
     Note(String),
 }
 
-/// What the table says of the events beside what they are.
+/// The table's remarks about the events.
 #[derive(Default)]
 pub(super) struct Remarks {
-    /// Why another thread has stopped before a row, by how many events come before it and by its
-    /// thread.
+    /// Why another thread stopped before a row, by the number of events before the row and by the
+    /// thread of the row.
     pub(super) switches: HashMap<(usize, ThreadId), String>,
     pub(super) folds: Vec<Fold>,
 }
 
-/// Events that only say again what others before them have said. They have no rows of their own.
+/// Events that repeat earlier ones. They have no rows of their own.
 pub(super) struct Fold {
     /// The positions of the events.
     pub(super) events: Range<usize>,
-    /// What stands for them.
+    /// The words in place of the events.
     pub(super) words: String,
 }
 
-/// What the table of the execution says beside its events.
+/// The remarks of the table of the execution.
 pub(super) fn remarks(view: &View<'_>, names: &Names<'_>) -> Remarks {
     let lines = folded(view, rows(view, names));
     let mut remarks = Remarks::default();
@@ -142,7 +143,7 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     };
     if let Columns::Threads(_) = columns {
         for line in &mut lines {
-            // What the failure hangs on is what everybody reads.
+            // Every reader looks for the two events that the failure hangs on.
             if let Line::Row(row) = line
                 && !marked(view, row)
             {
@@ -192,11 +193,12 @@ fn rows_of(lines: &[Line]) -> impl Iterator<Item = &Row> {
     })
 }
 
-/// In which columns the cells are.
+/// The columns that contain the cells.
 enum Columns {
-    /// Each thread has one.
+    /// Each thread has a column.
     Threads(Vec<ThreadId>),
-    /// All are in one, each behind the name of its thread, for which there are so many characters.
+    /// All cells are in one column, each behind the name of its thread; names have this number of
+    /// characters.
     One(usize),
 }
 
@@ -216,7 +218,7 @@ impl Columns {
         }
     }
 
-    /// How wide each is.
+    /// The width of each column.
     fn widths(&self, lines: &[Line], names: &Names<'_>) -> Vec<usize> {
         let titles = self.titles(names);
         let mut widths: Vec<usize> = titles.iter().map(|title| title.chars().count()).collect();
@@ -228,8 +230,8 @@ impl Columns {
     }
 }
 
-/// Puts the name of its thread in front of each cell; gives the width of the names. Here everything
-/// is cut: threads that threads spawn without end have endless names.
+/// Puts the name of its thread in front of each cell; returns the width of the names. All names are
+/// cut: threads that spawn each other without end have endless names.
 fn named(lines: &mut [Line], names: &Names<'_>) -> usize {
     let name = |row: &Row| cut(&names.thread(row.thread), NAME_MAX);
     let width = rows_of(lines).map(|row| name(row).chars().count()).max();
@@ -248,15 +250,14 @@ fn endless(end: &End) -> bool {
     matches!(end, End::Livelock { .. } | End::TooManyEvents { .. })
 }
 
-/// The rounds of loops among the rows, for each whether all of its rounds say the same, and how
-/// many lines they take.
+/// The rounds of loops among the rows; for each, whether all of its rounds are equal; and the
+/// number of lines they take.
 fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
     let equal = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
         (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b)
     };
-    // A loop that counts something says something else in each round, until there are too many
-    // events.
+    // A loop that counts differs in each round, until there are too many events.
     let counts = matches!(view.end, End::TooManyEvents { .. });
     let alike = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
@@ -273,8 +274,8 @@ fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
     if height(&found, equal) > ROWS_MAX {
         let steps = steps(rows);
         let words: Vec<String> = rows.iter().map(|row| without_numbers(&row.cell)).collect();
-        // Other threads do the same if it is the same step of theirs; in whatever other order two
-        // threads take turns, that may be what the reader looks for.
+        // Rows of different threads are similar if they are the same step of each thread. Any other
+        // order in which two threads take turns may be the one that the reader looks for.
         let similar = |a: usize, b: usize| {
             (rows[a].thread == rows[b].thread || steps[a] == steps[b])
                 && (&words[a], &rows[a].place) == (&words[b], &rows[b].place)
@@ -290,7 +291,7 @@ fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
     (found, exact, height)
 }
 
-/// The rows, with one round of each loop and how often it is repeated.
+/// The rows, with one round of each loop and the number of its repetitions.
 fn folded(view: &View<'_>, mut rows: Vec<Row>) -> Vec<Line> {
     let (mut found, mut exact, height) = grouped(view, &rows);
     let mut same = 0;
@@ -331,12 +332,13 @@ fn folded(view: &View<'_>, mut rows: Vec<Row>) -> Vec<Line> {
     lines
 }
 
-/// So many lines of a livelock are read; where there are more, each thread that spins is shown
-/// until it is let go.
+/// The most lines of a livelock that are shown whole; in a longer one, each thread that spins is
+/// shown until its wait is released.
 const LIVELOCK_MAX: usize = ROWS_MAX / 2;
 
-/// Behind how many events of a livelock nothing is new: each thread that spins has been let go.
-/// What it looks at then it has looked at before it waited. `None` if it is none.
+/// The number of events of a livelock behind which no new state comes: the wait of each spinning
+/// thread has been released, and all later reads repeat earlier ones. `None` if the execution is no
+/// livelock.
 fn same_from(view: &View<'_>) -> Option<usize> {
     let End::Livelock { stuck, rounds } = view.end else {
         return None;
@@ -348,20 +350,20 @@ fn same_from(view: &View<'_>) -> Option<usize> {
         let let_go: Vec<u32> = its
             .filter(|&at| view.trace.at(at).outcome.is_released())
             .collect();
-        // Those of the rounds in which nothing changed.
+        // The releases in the rounds in which no value changed.
         let from = let_go.len().saturating_sub(*rounds as usize);
         let_go.get(from).map(|&at| at as usize + 1)
     });
     first.max()
 }
 
-/// Whether all of the rounds say the same.
+/// Whether all of the rounds are equal.
 fn is_exact(it: &Rounds, equal: impl Fn(usize, usize) -> bool) -> bool {
     let repeated = it.start..it.start + it.length * (it.times - 1);
     repeated.into_iter().all(|row| equal(row, row + it.length))
 }
 
-/// How many lines these rounds take.
+/// The number of lines that these rounds take.
 fn height(found: &[Rounds], equal: impl Fn(usize, usize) -> bool) -> usize {
     let lines = |it: &Rounds| match it.times {
         1 => it.length,
@@ -371,7 +373,7 @@ fn height(found: &[Rounds], equal: impl Fn(usize, usize) -> bool) -> usize {
     found.iter().map(lines).sum()
 }
 
-/// For each row, how many its thread has had before.
+/// For each row, the number of earlier rows of its thread.
 fn steps(rows: &[Row]) -> Vec<usize> {
     let mut taken: HashMap<ThreadId, usize> = HashMap::new();
     let step = |row: &Row| {
@@ -382,7 +384,7 @@ fn steps(rows: &[Row]) -> Vec<usize> {
 }
 
 /// The text with a sign for each number, and without the writer of a value, which the first of many
-/// readers has not.
+/// readers does not have.
 fn without_numbers(text: &str) -> String {
     let mut words = String::new();
     for c in text.chars() {
@@ -396,7 +398,7 @@ fn without_numbers(text: &str) -> String {
 }
 
 /// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones
-/// matter. Rows that are to be kept stay.
+/// matter. Rows that `keep` selects stay.
 fn shorten(lines: &mut Vec<Line>, both_ends: bool, keep: impl Fn(&Row) -> bool) {
     let Some(many) = lines.len().checked_sub(ROWS_MAX).filter(|&many| many > 0) else {
         return;
@@ -481,8 +483,8 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             before: position,
             until: position + 1,
         };
-        // That a thread ends after its last row goes without saying, unless the failure hangs on
-        // when it does.
+        // A thread's end after its last row needs no row, unless the failure hangs on the time of
+        // the end.
         if is_end && !marked(view, &row) {
             continue;
         }
@@ -535,8 +537,8 @@ fn reason(names: &Names<'_>, thread: ThreadId, stop: Stop) -> String {
     }
 }
 
-/// The widest that a cell may be if columns of these widths are beside each other, with places as
-/// wide as this: a column that needs less leaves the rest to the others.
+/// The greatest width of a cell if columns of these widths are beside each other and places have
+/// this width. A narrow column leaves its spare width to the others.
 fn cell_max(columns: &[usize], place: usize) -> usize {
     let mut left = WIDTH.saturating_sub(place + 10 + 2 * columns.len());
     let mut widths = columns.to_vec();
@@ -551,15 +553,15 @@ fn cell_max(columns: &[usize], place: usize) -> usize {
     usize::MAX
 }
 
-/// Whether columns of these widths, none of which shows more than `most`, are too many and too wide
-/// to be beside each other, with places as wide as this.
+/// Whether columns of these widths, each cut to `most`, are too many and too wide to stand beside
+/// each other, if places have this width.
 fn are_too_wide(columns: &[usize], most: usize, place: usize) -> bool {
     let cells: usize = columns.iter().map(|&width| width.min(most)).sum();
     columns.len() > COLUMNS_FEW && cells + place + 10 + 2 * columns.len() > WIDTH
 }
 
-/// The text, or its two ends and a sign that something is missing: what was done is said at the
-/// beginning, and with which values at the end.
+/// The text, or its two ends with a sign for the missing part: the beginning has the operation, and
+/// the end has the values.
 fn cut(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -601,7 +603,7 @@ mod tests {
         assert_eq!(without_numbers("spawn main.1.20"), "spawn main.#.#");
     }
 
-    /// What is left of so many rows of which these are kept: their numbers, and the notes.
+    /// The lines that are left of `rows` rows if these are kept: their numbers, and the notes.
     fn shortened(rows: usize, both_ends: bool, kept: &[usize]) -> Vec<String> {
         let row = |at| Row {
             position: Some(at),

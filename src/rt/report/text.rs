@@ -1,8 +1,9 @@
 //! How is a failed execution told in a terminal?
 //!
-//! The user's panic first and unchanged; a sentence of verdict; the threads that wait, for what,
-//! and who holds it; a table with a column per thread; the schedule, and the command that replays
-//! it. Everything comes from the recorded events.
+//! The report has, in this order: the user's panic, unchanged; a sentence with the verdict; the
+//! waiting threads, with the object that each waits for and its holder; a table with a column per
+//! thread; the schedule, and the command that replays it. Everything comes from the recorded
+//! events.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -24,48 +25,48 @@ use crate::rt::event::{Event, Site, Trace, foreign};
 use crate::rt::object::machine::{Limits, Machine};
 use crate::verdict::plural::counted;
 
-/// The most bytes of a path that is told whole.
+/// The most bytes of a path that is shown whole.
 const PATH_MAX: usize = 40;
 
-/// The most panics before the failure that are told.
+/// The most panics before the failure that are shown.
 const EARLIER_SHOWN_MAX: usize = 4;
 
-/// What a report is made from.
+/// The facts that a report is made from.
 pub(crate) struct View<'a> {
     pub(crate) end: &'a End,
     pub(crate) trace: &'a Trace,
     pub(crate) machine: &'a Machine,
-    /// Names that the program gave to threads.
+    /// The names that the program gave to threads.
     pub(crate) given: &'a [(ThreadId, String)],
     /// The panic's text, and its file, line and column.
     pub(crate) panic: Option<Panic<'a>>,
     /// The panics before the failure.
     pub(crate) earlier: &'a [verdict::Panic],
-    /// What is known of the block that the failure is about.
+    /// The facts about the block that the failure is about.
     pub(crate) life: &'a Life,
-    /// Where the operations were called that stand nowhere in the program.
+    /// The callers of operations with a site outside the program.
     pub(crate) callers: &'a Callers,
-    /// What the program said.
+    /// The output of the program's log.
     pub(crate) log: &'a [Said],
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<&'a Pair>,
-    /// What came of running it again from its schedule.
+    /// The result of running the schedule again.
     pub(crate) again: Reproduction,
-    /// Whether this execution is a simpler one than the one that was found.
+    /// Whether this execution is a simpler one than the execution that was found.
     pub(crate) simplified: bool,
-    /// How many executions there were, this one included.
+    /// The number of executions, this one included.
     pub(crate) executions: u64,
     pub(crate) schedule: &'a str,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<String>,
-    /// The command that plays the schedule.
+    /// The command that replays the schedule.
     pub(crate) replay: &'a str,
 }
 
 /// A panic's text, and its file, line and column.
 pub(crate) type Panic<'a> = (&'a str, Option<(&'a str, u32, u32)>);
 
-/// The events: whose each is, what it did, and where.
+/// The events: the thread, the words and the place of each.
 pub(crate) fn events(view: &View<'_>) -> Vec<(String, String, Site)> {
     let names = Names::new(view.end, view.trace, view.machine, view.given);
     let events = view.trace.events().iter();
@@ -93,7 +94,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     if is_long(view.schedule) {
         return out;
     }
-    // This is the schedule that was given, so who reads it knows how to play it, and why not to.
+    // The user supplied this schedule, so the user knows how to replay it, and why a replay fails.
     if let End::Stale { .. } = view.end {
         return out;
     }
@@ -119,7 +120,7 @@ pub(crate) fn stub(view: &View<'_>) -> String {
         true => vec![format!(
             "dpor::replay(\"{schedule}\", || {{ /* the closure of the model */ }});"
         )],
-        // Without these the schedule would not fit, or not fail.
+        // Without these settings the schedule would not fit, or would not fail.
         false => {
             let builder = ["let mut builder = dpor::Builder::new();".to_owned()].into_iter();
             builder
@@ -151,8 +152,7 @@ fn panicked(view: &View<'_>, names: &Names<'_>) -> String {
     format!("thread '{thread}' panicked at {at}:\n{text}\n\n")
 }
 
-/// The settings that decide which executions there are, as far as they are not what they are by
-/// default.
+/// The settings that decide which executions there are, where they differ from the defaults.
 fn settings(limits: &Limits) -> Vec<String> {
     let Limits {
         spin_bound,
@@ -193,8 +193,8 @@ fn settings(limits: &Limits) -> Vec<String> {
     lines
 }
 
-/// A schedule of more bytes is not read by anybody, and no shell takes one of 128 KiB. So it is
-/// played from a file.
+/// A schedule of more bytes is too long to read, and no shell takes a word of 128 KiB. So a long
+/// schedule is replayed from a file.
 const LONG: usize = 8_000;
 
 /// Whether only the beginning of a schedule is printed.
@@ -213,7 +213,7 @@ pub(crate) fn shown(schedule: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{beginning} ... ({bytes} bytes in all)"))
 }
 
-/// Which threads the schedule means, where they have names of their own.
+/// The threads that the schedule means, for threads with names of their own.
 fn paths(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let threads = (0..view.trace.threads() as u32).map(ThreadId);
     let told = threads.filter_map(|thread| {
@@ -253,12 +253,12 @@ fn in_short(FileLine { file, line }: &FileLine) -> String {
     format!("{}:{line}", short(file))
 }
 
-/// The place, after what happened there.
+/// The place of an action, as words behind the action.
 pub(super) fn at(site: Site) -> String {
     behind(place(site))
 }
 
-/// A place after what happened there.
+/// A place, as words behind an action.
 pub(super) fn behind(place: String) -> String {
     match place.starts_with("in ") {
         true => place,
@@ -266,14 +266,14 @@ pub(super) fn behind(place: String) -> String {
     }
 }
 
-/// A path as it is told: whole, so that a terminal and an editor find it, or a long one from the
-/// folder of its package. Without that a place in another crate, `src/lib.rs`, would be taken for
-/// one in the crate that is tested.
+/// A path as the report shows it: whole, so that a terminal and an editor find the file; a long
+/// path from the folder of its package on. Without that folder a place in another crate,
+/// `src/lib.rs`, would look like one in the tested crate.
 pub(super) fn short(file: &str) -> &str {
     if file.len() <= PATH_MAX {
         return file;
     }
-    // Cargo's own folder of what it has fetched is one `src`, too.
+    // Cargo's own folder for downloaded crates is called `src`, too.
     let source = file
         .rfind("/src/")
         .filter(|&at| !file[..at].ends_with("/registry"));
@@ -282,7 +282,7 @@ pub(super) fn short(file: &str) -> &str {
     before.map_or(file, |at| &file[at + 1..])
 }
 
-/// How it ended, and which threads wait.
+/// How the execution ended, and which threads wait.
 pub(super) fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let events = counted(view.trace.len() as u64, "event");
     let when = format!("(execution {}, after {events})", view.executions);
@@ -300,7 +300,7 @@ pub(super) fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             }
         }
         End::Deadlock(stuck) => {
-            // Who waits for the end of such a thread is not part of the knot.
+            // A thread that waits for the end of such a thread is not part of the circle.
             let joins = |it: &&Blocked| matches!(it.operation.kind, OpKind::Join { .. });
             let joining = stuck.iter().filter(joins).count();
             let (knot, joining) = match stuck.len() - joining {
@@ -406,8 +406,8 @@ pub(super) fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// The panics before the failure, of threads whose panics are caught: what such a thread has not
-/// done is often what others wait for.
+/// The panics before the failure that were caught: other threads often wait for an action that a
+/// panicked thread did not reach.
 pub(super) fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let (told, more) = view
         .earlier
@@ -430,14 +430,14 @@ pub(super) fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// So many threads that wait for the same in the same place are told by the first and the last of
-/// them.
+/// From this number on, threads that wait for the same object at the same place are shown by the
+/// first and the last of them.
 const WAITING_ALIKE_MIN: usize = 8;
 
-/// The threads that wait for ever: for what, where, and who holds it.
+/// The threads that wait for ever: the object, the place and the holder of each wait.
 fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    // What happened while a thread unwound is not shown, so who holds what and has called whom then
-    // is not known.
+    // The events of a thread that unwinds are not shown, so the holders and the callers of that
+    // time are unknown.
     let (stuck, is_shown) = match view.end {
         End::Panicked { stuck, .. } => (stuck.as_slice(), false),
         end => (end.stuck(), true),
@@ -476,7 +476,7 @@ fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// Who has what this operation needs, and since when.
+/// The holder of the object that this operation needs, and since when.
 fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
     let holders = holders(view.trace, view.machine, operation);
     let Some(Holder { way, .. }) = holders.first() else {
@@ -505,7 +505,7 @@ fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
     format!("   {before}{}", told.collect::<Vec<_>>().join(", "))
 }
 
-/// What the failure hangs on, as far as that was found out.
+/// The two operations that the failure hangs on, as far as they were found.
 pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     if view.simplified {
         let _ = writeln!(
@@ -525,7 +525,7 @@ pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             position + 1
         )
     };
-    // That a loop goes on earlier does not mean that it looks earlier.
+    // An earlier step of a loop does not mean that the loop looks earlier.
     let spins = |position: &u32| {
         let event = view.trace.at(*position);
         matches!(event.operation.kind, OpKind::Wait { .. })
@@ -542,8 +542,8 @@ pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         ),
     };
     let first = told(*first);
-    // Whether two accesses are ordered hangs on more than on who comes first; that one order is
-    // fine is all that was seen.
+    // Whether two accesses are ordered depends on more than which of them comes first. The search
+    // has seen only that one order does not fail.
     let _ = match may_fail_both_ways {
         true => writeln!(
             out,
@@ -565,7 +565,7 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
     };
     let thread = names.thread(divergence.thread);
     let now = side(&divergence.found);
-    // Of an event that was planned, only what it does to others is known.
+    // Only the effect on others is known of an event that was planned.
     let told = match (&divergence.expected, divergence.outcome_differs) {
         (None, true) => format!(
             "is {now} now, and was another operation before, or one that came out otherwise"
@@ -588,12 +588,12 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
     let _ = writeln!(out, "{CAUSES}");
 }
 
-/// What else than its schedule may decide on an execution.
+/// Causes other than its schedule that may decide an execution.
 const CAUSES: &str = "  usual causes: time, randomness (and the order in a `HashMap`), addresses as values or as hash keys, a static or a `thread_local!` of std's \
      that keeps its value, a data race on plain memory, a primitive of std, of another crate or in assembly that dpor does not see, an `Arc` of std's whose last owner \
      drops what is modelled";
 
-/// That the schedule does not decide alone, if that was seen.
+/// Reports that the schedule alone does not decide the execution, if that was seen.
 pub(super) fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let _ = match view.again {
         Reproduction::Same => return,
@@ -648,7 +648,7 @@ mod tests {
         ] {
             assert_eq!(short(&format!("{registry}/{path}")), told);
         }
-        // Where nothing tells where the package begins, it is the last two parts.
+        // If no part of the path marks the beginning of the package, the last two parts are shown.
         assert_eq!(
             short("/home/me/a/long/way/to/the/package/tests/loom.rs"),
             "tests/loom.rs"

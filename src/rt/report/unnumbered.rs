@@ -1,8 +1,8 @@
 //! Which rows of the table are no events?
 //!
-//! An access to plain memory costs no step of the exploration, and neither does a free or a fence,
-//! so they have no numbers. But the two that a failure is about belong where they happened: behind
-//! the last event of their thread before them. So do fences.
+//! An access to plain memory, a free and a fence cost no step of the exploration, so they have no
+//! numbers. But the table shows the two accesses that a failure is about, and fences, at the time
+//! they happened: behind the last event of their thread before them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
 use crate::rt::event::{Event, Site};
 
-/// What a thread has done that is no event.
+/// An action of a thread that is no event.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Unnumbered {
     pub(super) role: Role,
@@ -24,15 +24,15 @@ pub(super) struct Unnumbered {
     pub(super) stands: Stands,
 }
 
-/// What it has to do with the failure.
+/// The part that the action has in the failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     /// The first of two accesses that nothing orders.
     First,
-    /// The end of that one, if it has lasted.
+    /// The end of the first access, if the access has lasted.
     FirstEnds,
     Second,
-    /// What the memory ended with: a free, or the end of the thread that it is of.
+    /// The end of the memory's life: a free, or the end of the thread that owns the memory.
     Gone,
     /// The wrong use of memory, or the wrong free.
     Use,
@@ -42,11 +42,11 @@ pub(super) enum Role {
     Locals,
 }
 
-/// Where something stands that is no event.
+/// The place of an action that is no event.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Stands {
     At(Site),
-    /// As a stack showed it, `file:line` where it has both.
+    /// As a stack showed the place: `file:line` where both are known.
     Seen(String),
     Unknown,
 }
@@ -56,7 +56,7 @@ impl Stands {
         place.map_or(Stands::Unknown, |place| Stands::Seen(place.clone()))
     }
 
-    /// As a row of the table has it; empty if it is not known.
+    /// The place as a row of the table shows it; empty if the place is unknown.
     pub(super) fn shown(&self) -> String {
         match self {
             Stands::At(site) => place(site),
@@ -65,7 +65,7 @@ impl Stands {
         }
     }
 
-    /// The line of the program that a stack showed.
+    /// The line of the program, if a stack showed one.
     pub(super) fn line(&self) -> Option<FileLine> {
         let Stands::Seen(place) = self else {
             return None;
@@ -76,7 +76,7 @@ impl Stands {
     }
 }
 
-/// What was done, by how many events of the execution come before it.
+/// The actions that are no events, keyed by the number of events of the execution before them.
 pub(super) type Rows = BTreeMap<usize, Vec<Unnumbered>>;
 
 /// What a thread does with its thread-local variables at its end, in words.
@@ -95,7 +95,7 @@ pub(super) fn locals_dropped(view: &View<'_>) -> impl Iterator<Item = (ThreadId,
     })
 }
 
-/// What the failure is about.
+/// The rows for the failure and the fences.
 pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
     let mut rows = Rows::new();
     for fence in view.trace.fences() {
@@ -106,7 +106,7 @@ pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
             stands: Stands::At(fence.site),
         };
         let there = rows.entry(fence.before as usize).or_default();
-        // A loop may make the same one again and again.
+        // A loop may make the same fence again and again.
         if there.last() != Some(&row) {
             there.push(row);
         }
@@ -158,7 +158,7 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
             _ => row,
         };
         match ends {
-            // How many fences came before that is not known.
+            // The number of fences before the first access is unknown.
             Some(_) => put(rows, behind(view, first.thread, first.after), begins),
             None => put_in_front(rows, view, race, (first.thread, first.after), begins),
         }
@@ -171,7 +171,7 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
     }
 }
 
-/// An access that is no event, and whose place in the execution is known.
+/// The row for an access that is no event, if its place in the execution is known.
 fn of_access(
     view: &View<'_>,
     names: &Names<'_>,
@@ -182,7 +182,7 @@ fn of_access(
         Effect::Read => (on("read", names), Stands::At(access.site)),
         Effect::Write => (on("write", names), Stands::At(access.site)),
         Effect::Free => ("free".to_owned(), Stands::seen(view.life.freed.as_ref())),
-        // Its own event would be the next one.
+        // The event of the thread's end would be the next one.
         Effect::End => ("end".to_owned(), Stands::Unknown),
         Effect::Make if view.end.block().is_some() => (
             "allocate".to_owned(),
@@ -199,7 +199,7 @@ fn of_access(
     })
 }
 
-/// What is done to the memory that the failure is about.
+/// The words for an action on the memory that the failure is about.
 fn on(verb: &str, names: &Names<'_>) -> String {
     let memory = names.memory();
     memory.map_or_else(|| verb.to_owned(), |memory| format!("{verb} {memory}"))
@@ -220,7 +220,7 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
         Gone::Stack(owner) => {
             let mut events = view.trace.events().iter();
             let end = events.position(|it| it.thread == owner && it.operation.kind == OpKind::Exit);
-            // If that is no event, it comes directly behind the last one.
+            // A free that is no event comes directly behind the last event.
             let end = end.unwrap_or_else(|| {
                 let events = view.trace.positions_of(owner).len() as u32;
                 behind(view, owner, events)
@@ -270,18 +270,18 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
     put(rows, view.trace.len(), row);
 }
 
-/// Where memory was used that is gone, as a place of a row.
+/// The place where freed memory was used, for a row.
 fn fault_of(view: &View<'_>) -> Stands {
     let Some(place) = view.life.faulted.as_deref() else {
         return Stands::Unknown;
     };
-    // Who has called it is told above the table, which has not so much room.
+    // The callers are told above the table; a row has no room for them.
     let place = place.split(", called ").next().unwrap_or(place);
     Stands::Seen(place.strip_prefix("at ").unwrap_or(place).to_owned())
 }
 
-/// Puts the row of the first access where its thread had performed so many events, in front of the
-/// fences that it made later.
+/// Puts the row of the first access behind the given number of events of its thread, in front of
+/// the fences that the thread made later.
 fn put_in_front(
     rows: &mut Rows,
     view: &View<'_>,
@@ -292,7 +292,7 @@ fn put_in_front(
     let mine = (view.trace.fences().iter()).filter(|fence| fence.thread == thread);
     let later = mine.enumerate();
     let later = later.filter(|(nth, fence)| {
-        // The time is what the thread has performed of both.
+        // The time counts both the events and the fences that the thread has performed.
         fence.after == events && fence.after as usize + nth >= race.time as usize
     });
     let there = rows.entry(behind(view, thread, events)).or_default();
@@ -303,7 +303,8 @@ fn put(rows: &mut Rows, before: usize, row: Unnumbered) {
     rows.entry(before).or_default().push(row);
 }
 
-/// How many events of the execution come before what a thread did after so many of its own.
+/// The number of events of the execution before an action that the thread took after `events`
+/// events of its own.
 fn behind(view: &View<'_>, thread: ThreadId, events: u32) -> usize {
     let positions = view.trace.positions_of(thread);
     match events.checked_sub(1) {

@@ -1,9 +1,10 @@
-//! How are threads, objects, values and operations called?
+//! Which names have threads, objects, values and operations in a report?
 //!
-//! A thread has the name that the program gave it, otherwise its path; an object has the receiver
-//! of its first access, otherwise its kind, with a number if several are alike. So has the plain
-//! memory that a failure is about, of the two accesses that are told. An operation is worded twice:
-//! as announced, before it happens, and as it happened, with its values.
+//! A thread has the name that the program gave it, otherwise its path. An object is named by the
+//! receiver of its first access, otherwise by its kind, with a number if several are alike. The
+//! plain memory that a failure is about is named the same way, by the two accesses that the report
+//! shows. An operation has two wordings: as announced, before it happens, and as it happened, with
+//! its values.
 
 mod pointers;
 mod receivers;
@@ -30,22 +31,22 @@ use crate::rt::object::count;
 use crate::rt::object::machine::Machine;
 use crate::verdict::plural::counted;
 
-/// What threads and objects are called.
+/// The names of threads and objects.
 pub(super) struct Names<'a> {
     machine: &'a Machine,
     threads: BTreeMap<ThreadId, String>,
     objects: BTreeMap<ObjectId, String>,
     /// The plain memory that the failure is about.
     memory: Option<String>,
-    /// Those of the objects that are the tokens of tasks.
+    /// The objects that are the tokens of tasks.
     tasks: BTreeSet<ObjectId>,
-    /// How waits have ended that nobody has notified.
+    /// How the waits ended that no notification ended.
     unnotified: BTreeMap<(ThreadId, u32), Unnotified>,
     pointers: Pointers,
 }
 
 impl<'a> Names<'a> {
-    /// Names for all that the events and the end of an execution speak of.
+    /// Names for all threads and objects in the events and the end of an execution.
     pub(super) fn new(
         end: &End,
         trace: &Trace,
@@ -74,7 +75,7 @@ impl<'a> Names<'a> {
             },
             _ => Vec::new(),
         };
-        // The table says what a thread was about to do that had to stop.
+        // The table shows the operation that a thread had announced when it had to stop.
         let live = machine.live().iter();
         let pending = live.filter_map(|&thread| Some((thread, machine.pending(thread)?)));
         let pending = pending.map(|(thread, it)| (thread, (it.operation, it.site)));
@@ -93,21 +94,21 @@ impl<'a> Names<'a> {
             if matches!(region, Region::Thread(_) | Region::Token(_)) {
                 continue;
             }
-            // What was there before may be nothing that this execution has met.
+            // An object that is older than the execution may have no event in this execution.
             let kind = machine.kind(object);
             let counts = match kind {
                 Some(kind) => matches!(kind, ObjectKind::Count { .. }),
                 None => operation.kind.counts(),
             };
             let given = machine.names.label_of(region).map(on_one_line);
-            // What a thread and its handle own together is not the scope or the builder by which
-            // the thread was spawned.
+            // The shared block of a thread and its handle is not the scope or the builder that
+            // spawned the thread.
             let result = || {
                 let of = counts.then(|| results::whose(trace, region, site))?;
                 Some(format!("result of {}", thread(of?)))
             };
             let named = given.or_else(result).or_else(|| receivers.remove(&object));
-            // A value that is made on first use is mostly not called anything there, but only used.
+            // A lazily made value mostly has no name at this place, only a use.
             let named = named.or_else(|| match kind {
                 Some(ObjectKind::Once) => sources.dereferenced(site),
                 _ => None,
@@ -120,7 +121,7 @@ impl<'a> Names<'a> {
                 tasks.insert(object);
             }
             let base = match (named.or(task), kind) {
-                // The name alone is what the program calls the value.
+                // The name alone is the program's name for the value.
                 (Some(name), _) if counts => format!("arc {name}"),
                 (Some(name), Some(ObjectKind::Atomic(AtomicType::Poison))) => {
                     format!("poison of {name}")
@@ -164,30 +165,30 @@ impl<'a> Names<'a> {
         self.known(object).unwrap_or("?").to_owned()
     }
 
-    /// The name of an object, if it is among those of the execution.
+    /// The name of an object, if the object belongs to the execution.
     pub(super) fn known(&self, object: ObjectId) -> Option<&str> {
         self.objects.get(&object).map(String::as_str)
     }
 
-    /// The name of the plain memory that the failure is about, if it has one: the same at each of
-    /// its accesses, although the program may call it something else at each.
+    /// The name of the plain memory that the failure is about, if it has one. The name is the same
+    /// at each access, although the program may use another one at each.
     pub(super) fn memory(&self) -> Option<&str> {
         self.memory.as_deref()
     }
 
-    /// The objects whose places are like this.
+    /// The objects with a region that satisfies `like`.
     pub(super) fn inside(&self, like: impl Fn(Region) -> bool) -> Vec<&str> {
         let objects = self.objects.iter();
         let inside = objects.filter(|(object, _)| like(self.machine.names.place(**object).region));
         inside.map(|(_, name)| name.as_str()).collect()
     }
 
-    /// What the pointers into a block are called, if events speak of any.
+    /// The name of the pointers into a block, if any event has one.
     pub(super) fn pointer_into(&self, block: Block) -> Option<String> {
         self.pointers.to_block(self.machine, block)
     }
 
-    /// The thread whose end or token an object stands for.
+    /// The thread that has the object as its end or token.
     pub(super) fn whose(&self, object: ObjectId) -> String {
         match self.machine.names.place(object).region {
             Region::Thread(thread) | Region::Token(thread) => self.thread(thread),
@@ -209,7 +210,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What an operation is about, before it happens.
+    /// The words for an operation that has not happened yet.
     pub(super) fn announced(&self, operation: &Operation) -> String {
         let object = operation.object;
         match operation.kind {
@@ -320,7 +321,7 @@ impl<'a> Names<'a> {
         matches!(region, Region::Thread(_))
     }
 
-    /// What ends a wait for this object that has timed out often enough.
+    /// The action that ends a wait for this object, for a wait that has timed out often enough.
     fn end_of_wait(&self, object: ObjectId) -> String {
         match self.machine.kind(object) {
             Some(ObjectKind::Condvar) => format!("{} notifies it", self.object(object)),
@@ -334,7 +335,8 @@ impl<'a> Names<'a> {
         self.machine.kind(object) == Some(ObjectKind::Condvar)
     }
 
-    /// What a thread does that cannot go on with this operation, after its name.
+    /// The state of a thread that cannot continue with this operation, as words behind the thread's
+    /// name.
     pub(super) fn waiting(&self, operation: &Operation) -> String {
         let announced = self.announced(operation);
         match operation.kind {
@@ -347,13 +349,13 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What an operation did, with its values.
+    /// The words for an operation that has happened, with its values.
     pub(super) fn happened(&self, event: &Event) -> String {
         self.happened_after(event, None)
     }
 
-    /// What an operation did, with its values, and beside the one that it found the number of the
-    /// event that wrote it.
+    /// The words for an operation that has happened, with its values; the value that was read has
+    /// the number of the event that wrote it.
     pub(super) fn happened_after(&self, event: &Event, from: Option<usize>) -> String {
         let object = event.operation.object;
         let name = || self.object(object);
@@ -478,7 +480,7 @@ fn named(machine: &Machine, given: &BTreeMap<ThreadId, String>, thread: ThreadId
     }
 }
 
-/// The name as it can stand in a table: a line break or a tabulator would break it in two.
+/// The name as a table cell: a line break or a tabulator would break the table.
 fn on_one_line(name: &str) -> String {
     let mut line = String::with_capacity(name.len());
     for c in name.chars() {
@@ -490,8 +492,8 @@ fn on_one_line(name: &str) -> String {
     line
 }
 
-/// What the threads of an execution are called, where that is not their path: as the program calls
-/// them, with numbers in the order of their births if several are called the same.
+/// The names of the threads of an execution that have other names than their paths: the program's
+/// names, with numbers in the order of birth if several are the same.
 fn called(
     trace: &Trace,
     machine: &Machine,
@@ -533,7 +535,7 @@ fn path(machine: &Machine, thread: ThreadId) -> Vec<u32> {
     path
 }
 
-/// How many names there are that are this one, or this one with a number.
+/// For each name, the number of names that are the same, or the same with a number.
 #[derive(Default)]
 struct Taken(HashMap<String, u32>);
 
@@ -545,7 +547,7 @@ impl Taken {
         }
     }
 
-    /// The name, with a number if others have it. It is taken then.
+    /// The name, with a number if it is taken. Marks the result as taken.
     fn unlike(&mut self, name: String) -> String {
         let name = match self.0.get(&name) {
             None => name,
@@ -556,12 +558,13 @@ impl Taken {
     }
 }
 
-/// From here on a number near a power of two is told by its distance: it has ten digits, which are
-/// hard to compare.
+/// From this power of two on, a number near a power of two is shown by its distance from the power:
+/// such a number has ten digits, which are hard to compare.
 const NEAR_POWER_MIN: u32 = 31;
 
-/// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one in
-/// whose upper bits there is a flag beside a count, or that a flag is subtracted from.
+/// The words for a number. A number that has run below 0 in an unsigned type is shown by its
+/// distance from 0. A flag in the upper bits beside a count, or a flag that is subtracted from, is
+/// shown by its distance as well.
 fn number(ty: AtomicType, bits: u64) -> String {
     let unsigned = matches!(ty, AtomicType::U32 | AtomicType::U64 | AtomicType::Usize);
     let near = |power: u32| {
@@ -578,7 +581,7 @@ fn number(ty: AtomicType, bits: u64) -> String {
         .unwrap_or_else(|| ty.widen(bits).to_string())
 }
 
-/// How many references there were, from the word that holds both counts.
+/// The number of references, from the word that holds both counts.
 pub(super) fn counts(word: u64) -> String {
     match (word % count::WEAK, word / count::WEAK) {
         (strong, 0) => format!("{strong}"),
@@ -586,7 +589,8 @@ pub(super) fn counts(word: u64) -> String {
     }
 }
 
-/// What keeps a reference from being the only one, from the word that holds both counts.
+/// The other references that keep a reference from being the only one, from the word that holds
+/// both counts.
 fn references(word: u64) -> String {
     let strong = counted(word % count::WEAK, "reference");
     match word / count::WEAK {
@@ -612,7 +616,7 @@ mod tests {
         assert_eq!(told(1 << 62 | 1 << 40), "4611687117939015680");
         assert_eq!(told(1 << 30), "1073741824");
         assert_eq!(number(AtomicType::U32, u32::MAX.into()), "2^32-1");
-        // A signed one is what it is.
+        // A signed number is shown unchanged.
         assert_eq!(number(AtomicType::I64, 1 << 62), "4611686018427387904");
     }
 }

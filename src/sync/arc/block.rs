@@ -1,8 +1,9 @@
-//! Where do the counts of an `Arc` live?
+//! Where are the counts of an `Arc`?
 //!
-//! In one heap block with the value, directly in front of it, so that they are found from a pointer
-//! to the value of whatever type, sized or not. How large the block is stands in it, because the
-//! last weak reference frees it when there is no value left to ask.
+//! The counts are in one heap block with the value, directly in front of it, so that they are found
+//! from a pointer to the value, whatever its type, sized or not. The block stores its own layout,
+//! because the last weak reference frees the block when there is no value left that could tell its
+//! size.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem;
@@ -14,23 +15,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, fence};
 use crate::alloc::track_block;
 use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
-/// What stands in front of the value.
+/// The part of a block in front of the value.
 pub(super) struct Header {
     pub(super) strong: AtomicUsize,
-    /// The weak references, and one more as long as the value is there or being dropped.
+    /// The number of weak references, and one more until the value has been dropped.
     pub(super) weak: AtomicUsize,
-    /// Whether that one more is still in `weak`.
+    /// Whether that additional reference is still counted in `weak`.
     whole: AtomicBool,
-    /// Whether the program can see the value being dropped.
+    /// Whether the program can observe the drop of the value.
     observed: bool,
-    /// Where the block was made. A reference that is dropped has no place of its own.
+    /// The place at which the block was allocated. The drop of a reference has no place of its own.
     site: &'static Location<'static>,
     block: Layout,
 }
 
 const _: () = assert!(size_of::<Header>() == rt::HEADER);
 
-/// The block for a value of this layout, and where in it the value is.
+/// The layout of a block for a value of this layout, and the offset of the value in it.
 fn block_for(value: Layout) -> (Layout, usize) {
     let align = value.align().max(align_of::<Header>());
     let offset = offset_of_value(align);
@@ -41,16 +42,17 @@ fn block_for(value: Layout) -> (Layout, usize) {
     }
 }
 
-/// Where in a block with this alignment the value is, which has no larger one: the next multiple of
-/// it that leaves room for the header. The header ends where the value begins; its size is a
-/// multiple of its own alignment, so it is aligned as well.
+/// The offset of the value in a block with this alignment; the value's alignment is not larger. The
+/// offset is the next multiple of the alignment that leaves room for the header. The header ends
+/// where the value begins; its size is a multiple of its own alignment, so the header is aligned as
+/// well.
 fn offset_of_value(align: usize) -> usize {
-    // An alignment is a power of two, which `next_multiple_of` does not know.
+    // An alignment is a power of two; `next_multiple_of` does not make use of that.
     (size_of::<Header>() + align - 1) & !(align - 1)
 }
 
-/// A block with room for a value of this layout, with so many references to it and one weak one.
-/// Gives the place of the value, which is zeroed if `zeroed`.
+/// Allocates a block with room for a value of this layout, with `strong` references and one weak
+/// reference. Returns the place of the value, which is zeroed if `zeroed`.
 #[track_caller]
 pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: bool) -> NonNull<u8> {
     let (block, offset) = block_for(value);
@@ -65,11 +67,12 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
     if rt::rarely!(start.is_null()) {
         handle_alloc_error(block);
     }
-    // Also one that is forgotten before anybody has counted its references.
+    // The model has to know a block, too, that is forgotten before any operation has counted its
+    // references.
     rt::note_block(start.addr());
     track_block(start.addr());
-    // SAFETY: the offset is at least the size of a header and at most that of the block, and
-    // `offset_of_value` says why the header is aligned.
+    // SAFETY: the offset is at least the size of a header and at most the size of the block, and
+    // the comment on `offset_of_value` shows that the header is aligned.
     unsafe {
         let value = start.add(offset);
         value
@@ -87,23 +90,24 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
     }
 }
 
-/// Moves the value at `from` into a block of its own, with one reference. The memory that it was in
-/// is the caller's to free, and nobody's to drop.
+/// Moves the value at `from` into a new block with one reference. The caller must free the old
+/// memory of the value, without dropping the value.
 ///
 /// # Safety
 ///
-/// `from` is valid for reads and its value is not used any more.
+/// `from` is valid for reads, and its value is not used any more.
 #[track_caller]
 pub(super) unsafe fn adopt<T: ?Sized>(from: *mut T) -> NonNull<T> {
-    // SAFETY: the pointer is valid for reads, says the caller.
+    // SAFETY: by the caller's promise the pointer is valid for reads.
     let layout = unsafe { Layout::for_value(&*from) };
     let to = allocate(layout, 1, mem::needs_drop::<T>(), false);
-    // SAFETY: the block has room for a value of this layout; it is new, so they do not overlap.
+    // SAFETY: the block has room for a value of this layout; the block is new, so the two do not
+    // overlap.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.as_ptr(), layout.size()) };
     let mut pointer = from;
-    // SAFETY: a pointer begins with its address, whatever metadata follows it. (The language has no
-    // stable way to put an address with its provenance and metadata together; the assertion below
-    // would notice another layout.)
+    // SAFETY: a pointer begins with its address, whatever metadata follows. (The language has no
+    // stable way to join an address with its provenance and metadata; the assertion below would
+    // notice another layout.)
     unsafe { (&raw mut pointer).cast::<*mut u8>().write(to.as_ptr()) };
     assert!(
         pointer.cast::<u8>() == to.as_ptr(),
@@ -113,14 +117,15 @@ pub(super) unsafe fn adopt<T: ?Sized>(from: *mut T) -> NonNull<T> {
     unsafe { NonNull::new_unchecked(pointer) }
 }
 
-/// The header of a value's block.
+/// Returns the header of a value's block.
 ///
 /// # Safety
 ///
-/// `value` points to the value of a block that was made here and that is not freed during `'a`.
+/// `value` points to the value of a block that was allocated by `allocate`, and the block is not
+/// freed during `'a`.
 pub(super) unsafe fn header<'a, T: ?Sized>(value: NonNull<T>) -> &'a Header {
-    // SAFETY: the header is in front of the value in the same block, over which the pointer has
-    // provenance: every pointer to a value comes from the block's allocation.
+    // SAFETY: the header is in front of the value in the same block, and the pointer has provenance
+    // over the whole block: every pointer to a value is derived from the block's allocation.
     unsafe {
         let value = value.as_ptr().cast::<u8>();
         &*value.sub(size_of::<Header>()).cast::<Header>()
@@ -135,11 +140,11 @@ impl Header {
         rt::perform(self.target(), kind)
     }
 
-    /// Announces a reference that is added by who has one.
+    /// Announces a new reference that is made from an existing one.
     ///
     /// # Panics
     ///
-    /// If there is none: the value is gone, or about to be.
+    /// Panics if there is no reference: the value is dropped, or about to be dropped.
     #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub(super) fn announce_another(&self) {
@@ -147,19 +152,20 @@ impl Header {
         expect_some(rt::retain(address, self.observed, memory));
     }
 
-    /// [`Header::announce_another`] for a reference that is added by who has a pointer.
+    /// [`Header::announce_another`] for a new reference that is made from a pointer.
     #[track_caller]
     pub(super) fn announce_another_raw(&self) {
         expect_some(self.perform(OpKind::RetainRaw));
     }
 
-    /// Where the block was made, for the end of a reference that has no place of its own.
+    /// The place at which the block was allocated, for the drop of a reference, which has no place
+    /// of its own.
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn site(&self) -> &'static Location<'static> {
         self.site
     }
 
-    /// Announces the end of a reference at this place.
+    /// Announces the drop of a reference at this place.
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn announce_end(&self, site: &'static Location<'static>) {
         let (address, memory) = (self.address(), self.references());
@@ -176,24 +182,24 @@ impl Header {
         Target::count(self.address(), self.observed, self.references())
     }
 
-    /// Where the counts are.
+    /// The address of the counts.
     #[cfg_attr(not(debug_assertions), inline)]
     fn address(&self) -> usize {
         (&raw const self.strong).addr()
     }
 
-    /// How many references there are, as a [`Target`] has it.
+    /// The number of references, in the form that a [`Target`] has.
     #[cfg_attr(not(debug_assertions), inline)]
     fn references(&self) -> u64 {
         self.strong.load(Relaxed) as u64 % rt::WEAK
             + (self.weak_references() as u64 % rt::WEAK) * rt::WEAK
     }
 
-    /// How many weak references there are.
+    /// The number of weak references.
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn weak_references(&self) -> usize {
         match self.weak.load(Acquire) {
-            // Locked, which happens only while there is none.
+            // The count is locked, which happens only while there is no weak reference.
             usize::MAX => {
                 rt::cold_path();
                 0
@@ -202,7 +208,7 @@ impl Header {
         }
     }
 
-    /// Adds a reference that somebody has the right to add.
+    /// Adds a reference for a caller that has the right to add one.
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn retain(&self) {
         bounded(self.strong.fetch_add(1, Relaxed));
@@ -212,7 +218,7 @@ impl Header {
         bounded(self.weak.fetch_add(1, Relaxed));
     }
 
-    /// Adds a reference unless there is none left.
+    /// Adds a reference unless there is none left. Returns whether it did.
     pub(super) fn upgrade(&self) -> bool {
         let more = |count: usize| {
             (count > 0).then(|| {
@@ -223,7 +229,8 @@ impl Header {
         self.strong.fetch_update(Acquire, Relaxed, more).is_ok()
     }
 
-    /// Takes the value if there is only one reference to it.
+    /// Takes the only reference from the count, so that the caller has the value. Returns false if
+    /// there are other references.
     pub(super) fn take_unique(&self) -> bool {
         let taken = self.strong.compare_exchange(1, 0, Relaxed, Relaxed);
         if taken.is_ok() {
@@ -232,10 +239,10 @@ impl Header {
         taken.is_ok()
     }
 
-    /// Whether there is one reference, and no weak one. Whoever asks has a `&mut` to one.
+    /// Whether there is one reference, and no weak one. The caller has a `&mut` to one reference.
     pub(super) fn is_unique(&self) -> bool {
-        // While the number of weak references is locked, nobody can make one from the other
-        // references, so that the two numbers belong to one moment; `downgrade` waits.
+        // While the number of weak references is locked, no thread can make a weak reference from
+        // another reference, because `downgrade` waits. So the two numbers belong to one moment.
         let locked = self.weak.compare_exchange(1, usize::MAX, Acquire, Relaxed);
         if locked.is_err() {
             return false;
@@ -245,7 +252,7 @@ impl Header {
         unique
     }
 
-    /// Adds a weak reference, from one that is not.
+    /// Adds a weak reference, made from a reference that is not weak.
     pub(super) fn downgrade(&self) {
         let more = |count: usize| {
             (count != usize::MAX).then(|| {
@@ -258,7 +265,7 @@ impl Header {
         }
     }
 
-    /// Drops a reference; true if it was the last one, whose owner then has the value.
+    /// Drops a reference. Returns true if it was the last one; the caller then owns the value.
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn release(&self) -> bool {
         if rt::mostly!(self.strong.fetch_sub(1, Release) != 1) {
@@ -273,12 +280,13 @@ impl Header {
 ///
 /// # Safety
 ///
-/// The caller owns one to the block of `value`, and gives it up.
+/// The caller owns a weak reference to the block of `value`, and does not use it again.
 pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
-    // SAFETY: the caller's reference keeps the block until the next line has counted it.
+    // SAFETY: the caller's reference keeps the block until the code below takes it from the count.
     let header = unsafe { header(value) };
-    // If the caller's is the only one, no other can come: a reference that is not weak would have
-    // one of its own here. Then nothing has to be counted, which takes a lock prefix.
+    // If the caller's reference is the only one, no other can be made: a reference that is not weak
+    // would have a weak one counted here. Then the count need not change, which saves an
+    // instruction with a lock prefix.
     if header.weak.load(Acquire) != 1 {
         if header.weak.fetch_sub(1, Release) != 1 {
             return;
@@ -287,7 +295,7 @@ pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
     }
     let block = header.block;
     // SAFETY: that was the last reference of either kind, the block was allocated with this layout,
-    // and it ends with the value.
+    // and the block ends with the value.
     unsafe {
         let value = value.as_ptr().cast::<u8>();
         let start = value.sub(offset_of_value(block.align()));
@@ -295,16 +303,16 @@ pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
     }
 }
 
-/// Gives up the weak reference that stands for the value, when it is gone.
+/// Drops the weak reference that stands for the value, after the value is gone.
 ///
 /// # Safety
 ///
-/// The value of the block was dropped or moved out, and this is done once.
+/// The value of the block was dropped or moved out, and this function is called once for the block.
 pub(super) unsafe fn value_is_gone<T: ?Sized>(value: NonNull<T>) {
-    // SAFETY: the reference that this gives up keeps the block.
+    // SAFETY: the weak reference that this call drops keeps the block.
     let header = unsafe { header(value) };
     header.whole.store(false, Relaxed);
-    // If there are others, somebody else frees the block.
+    // If there are other weak references, another thread may free the block later.
     if header.weak.load(Relaxed) > 1 {
         rt::value_is_gone(header.address());
     }
@@ -312,26 +320,27 @@ pub(super) unsafe fn value_is_gone<T: ?Sized>(value: NonNull<T>) {
     unsafe { release_weak(value) };
 }
 
-/// Drops the value of a block without any reference left, and then what stood for it.
+/// Drops the value of a block without references, and then the weak reference that stands for the
+/// value.
 ///
 /// # Safety
 ///
-/// The caller has released the last reference, and this is done once.
+/// The caller has released the last reference, and this function is called once for the block.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
     struct Gone<T: ?Sized>(NonNull<T>);
     impl<T: ?Sized> Drop for Gone<T> {
         fn drop(&mut self) {
-            // SAFETY: the value has been dropped, if not to the end then up to a panic.
+            // SAFETY: the value has been dropped, completely or up to a panic.
             unsafe { value_is_gone(self.0) };
         }
     }
     let _gone = Gone(value);
-    // SAFETY: nobody else can reach the value: there is no reference, and none can come back.
+    // SAFETY: no other code can reach the value: there is no reference, and none can be made again.
     unsafe { ptr::drop_in_place(value.as_ptr()) };
 }
 
-/// Panics if the answer to a reference that is added says that there was none before.
+/// Panics if the model's answer to a new reference says that there was no reference before.
 #[cfg_attr(not(debug_assertions), inline)]
 #[track_caller]
 fn expect_some(answer: Answer) {
@@ -352,9 +361,9 @@ fn expect_some(answer: Answer) {
     );
 }
 
-/// Ends the process when a program has leaked so many references that their number no longer fits:
-/// going on would free the value too early. In a model such a number is of references that were
-/// given up too often: the execution has failed and goes on to its end, where its blocks are kept.
+/// Ends the process if a program has leaked so many references that their number no longer fits: to
+/// continue would free the value too early. Inside a model such a number means that references were
+/// dropped too often: the execution has failed and runs to its end, and its blocks are kept there.
 #[cfg_attr(not(debug_assertions), inline)]
 fn bounded(count: usize) {
     #[cold]

@@ -1,5 +1,5 @@
-//! Which values can `Arc::make_mut` clone? Those that std's can: what is `Clone`, and the unsized
-//! types whose contents are.
+//! Which values can `Arc::make_mut` clone? Those that std's can: values that are `Clone`, and
+//! unsized values with contents that are.
 
 use std::ffi::{CStr, OsStr};
 use std::path::Path;

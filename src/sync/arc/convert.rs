@@ -1,4 +1,4 @@
-//! What can an `Arc` be made of?
+//! Which types can an `Arc` be made from?
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -16,12 +16,12 @@ impl<T> From<T> for Arc<T> {
 }
 
 impl<T: ?Sized> From<Box<T>> for Arc<T> {
-    /// Moves the value out of its box. This is the way to an `Arc<dyn Trait>`.
+    /// Moves the value out of its box. An `Arc<dyn Trait>` is made in this way.
     #[track_caller]
     fn from(boxed: Box<T>) -> Arc<T> {
         let from = Box::into_raw(boxed);
-        // SAFETY: the value is moved, and the box freed as one of a `ManuallyDrop`, which has the
-        // same layout and drops nothing.
+        // SAFETY: the value is moved, and the box is freed as a box of a `ManuallyDrop`, which has
+        // the same layout and drops nothing.
         unsafe {
             let value = block::adopt(from);
             drop(Box::from_raw(from as *mut ManuallyDrop<T>));
@@ -30,7 +30,7 @@ impl<T: ?Sized> From<Box<T>> for Arc<T> {
     }
 }
 
-/// From what has a way into a box.
+/// Conversions from types that convert to a box.
 macro_rules! through_a_box {
     ($([$($generic:tt)*] $from:ty => $to:ty;)*) => {$(
         impl<$($generic)*> From<$from> for Arc<$to> {
@@ -55,7 +55,7 @@ through_a_box! {
     [] PathBuf => Path;
 }
 
-/// From a mutable reference as from a shared one.
+/// Conversions from a mutable reference, through a shared one.
 macro_rules! through_a_shared_reference {
     ($([$($generic:tt)*] $ty:ty;)*) => {$(
         impl<$($generic)*> From<&mut $ty> for Arc<$ty> {
@@ -92,7 +92,7 @@ impl From<Arc<str>> for Arc<[u8]> {
     /// Converts to a reference to the bytes of the string.
     fn from(text: Arc<str>) -> Arc<[u8]> {
         let bytes = Arc::into_raw(text) as *const [u8];
-        // SAFETY: a string is its bytes, and the reference goes over.
+        // SAFETY: a string has the layout of its bytes, and the reference goes over to the result.
         unsafe { Arc::from_raw(bytes) }
     }
 }
@@ -100,10 +100,11 @@ impl From<Arc<str>> for Arc<[u8]> {
 impl<T, const N: usize> TryFrom<Arc<[T]>> for Arc<[T; N]> {
     type Error = Arc<[T]>;
 
-    /// Converts to a reference to an array, if the slice has its length.
+    /// Converts to a reference to an array, if the slice has the array's length.
     fn try_from(slice: Arc<[T]>) -> Result<Arc<[T; N]>, Arc<[T]>> {
         if slice.len() == N {
-            // SAFETY: so many elements in a row are an array, and the reference goes over.
+            // SAFETY: `N` elements in a row have the layout of an array, and the reference goes
+            // over to the result.
             Ok(unsafe { Arc::from_raw(Arc::into_raw(slice).cast()) })
         } else {
             Err(slice)

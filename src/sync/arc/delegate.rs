@@ -1,5 +1,5 @@
-//! What does an `Arc` do as its value does? Comparing, printing, hashing and borrowing, none of
-//! which is a visible operation.
+//! Which operations does an `Arc` pass on to its value? Comparing, printing, hashing and borrowing;
+//! none of them is a visible operation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

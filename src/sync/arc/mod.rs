@@ -1,9 +1,9 @@
 //! Shared ownership, as `std::sync::Arc`.
 //!
-//! Every operation on the counts is announced as one visible operation and then done to the block's
-//! own counters, with the orderings that it needs outside of a model. Making and dropping
-//! references commutes, so that it costs no executions unless somebody looks: at the counts, or at
-//! the moment when the value is dropped.
+//! Every operation on the counts is announced as one visible operation and then performed on the
+//! block's own counters, with the memory orderings that it needs outside of a model. Operations
+//! that make and drop references commute, so they cost no executions unless the program observes
+//! their order: by a read of the counts, or by the moment at which the value is dropped.
 
 use std::any::Any;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
@@ -28,11 +28,12 @@ pub use weak::Weak;
 
 /// Drop-in replacement for `std::sync::Arc`.
 ///
-/// A value without drop glue vanishes unseen, so it makes no difference which thread drops the last
-/// reference. For any other value, a model explores each thread that may be the last one.
+/// The program cannot observe the drop of a value without drop glue, so for such a value it makes
+/// no difference which thread drops the last reference. For any other value, a model explores each
+/// thread that may drop the last reference.
 ///
-/// Reports show an operation at the caller's line. The end of a reference has no caller; they show
-/// it at the line where the value was put into its `Arc`.
+/// Reports show an operation at the caller's line. The drop of a reference has no caller; reports
+/// show it at the line at which the value was put into its `Arc`.
 ///
 /// Three things need compiler support that only std's `Arc` has:
 ///
@@ -40,17 +41,18 @@ pub use weak::Weak;
 ///   `Arc::from(Box::new(value) as Box<dyn Trait>)`, or from a std `Arc` with [`Arc::from_std`].
 /// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `&self` in a trait that is
 ///   implemented for `Arc<T>`.
-/// * A `Waker` is made of a `std::sync::Arc` of a `std::task::Wake`, whose methods take std's. What
-///   such a waker does may use this `Arc`; the counting of the waker itself is not explored.
+/// * A `Waker` is made from a `std::sync::Arc` of a `std::task::Wake`, and the methods of `Wake`
+///   take std's `Arc`. The code of such a waker may use this `Arc`; the counting of the waker
+///   itself is not explored.
 ///
-/// A reference to a value that borrows something must be dropped before what it borrows, even if
-/// the value does not look at it when it is dropped.
+/// A reference to a value that borrows from other data must be dropped before that data, even if
+/// the destructor of the value does not use the borrow.
 pub struct Arc<T: ?Sized> {
     value: NonNull<T>,
 }
 
-// SAFETY: several threads may share the value through their references (`Sync`), and the one that
-// drops the last of them drops it (`Send`). The counters are atomic.
+// SAFETY: several threads may share the value through their references (`Sync`), and the thread
+// that drops the last of them drops the value (`Send`). The counters are atomic.
 unsafe impl<T: ?Sized + Sync + Send> Send for Arc<T> {}
 // SAFETY: a shared reference to an `Arc` can be cloned, so it needs what sending one needs.
 unsafe impl<T: ?Sized + Sync + Send> Sync for Arc<T> {}
@@ -82,8 +84,8 @@ impl<T> Arc<T> {
 
     /// Creates an `Arc` that holds a value with weak references to itself.
     ///
-    /// `make` may clone the weak reference that it gets. Neither it nor a clone can be upgraded
-    /// until the value is there.
+    /// `make` may clone the weak reference that it gets. Neither that reference nor a clone can be
+    /// upgraded before `make` has returned.
     #[track_caller]
     pub fn new_cyclic<F: FnOnce(&Weak<T>) -> T>(make: F) -> Arc<T> {
         struct Unfinished<T> {
@@ -108,11 +110,13 @@ impl<T> Arc<T> {
             written: false,
         };
         let value = unfinished.value;
-        // It is lent only, and what stands for the value keeps the block, so it is not counted.
-        // SAFETY: `ManuallyDrop` keeps it from being given up.
+        // The weak reference is only lent, and the one that stands for the value keeps the block,
+        // so it is not counted.
+        // SAFETY: `ManuallyDrop` keeps it from being dropped.
         let weak = ManuallyDrop::new(unsafe { Weak::own(value) });
         let made = make(&weak);
-        // SAFETY: the block has room for a `T`, and nobody can upgrade to see it yet.
+        // SAFETY: the block has room for a `T`, and no thread can upgrade a weak reference and see
+        // the value yet.
         unsafe { value.write(made) };
         unfinished.written = true;
         // SAFETY: the block is alive.
@@ -124,15 +128,15 @@ impl<T> Arc<T> {
         unsafe { Arc::own(value) }
     }
 
-    /// Creates an `Arc` whose value is still to be written, through [`Arc::get_mut`].
+    /// Creates an `Arc` with an uninitialised value, to be written through [`Arc::get_mut`].
     #[must_use]
     #[track_caller]
     pub fn new_uninit() -> Arc<MaybeUninit<T>> {
-        // SAFETY: the new block counts one reference, and any bytes are a `MaybeUninit`.
+        // SAFETY: the new block counts one reference, and any bytes are a valid `MaybeUninit`.
         unsafe { Arc::own(Self::allocate(1, false).cast()) }
     }
 
-    /// Creates an `Arc` whose value has zero in all its bytes.
+    /// Creates an `Arc` with zero in all bytes of its value.
     #[must_use]
     #[track_caller]
     pub fn new_zeroed() -> Arc<MaybeUninit<T>> {
@@ -140,11 +144,12 @@ impl<T> Arc<T> {
         unsafe { Arc::own(Self::allocate(1, true).cast()) }
     }
 
-    /// Creates an `Arc` that holds `value`, which will never be moved.
+    /// Creates a pinned `Arc` that holds `value`.
     #[must_use]
     #[track_caller]
     pub fn pin(value: T) -> Pin<Arc<T>> {
-        // SAFETY: the value stays in its block, and nobody gets it out of a pinned reference.
+        // SAFETY: the value stays in its block, and a pinned reference does not let the value be
+        // moved out.
         unsafe { Pin::new_unchecked(Arc::new(value)) }
     }
 
@@ -153,13 +158,13 @@ impl<T> Arc<T> {
     ///
     /// # Errors
     ///
-    /// Returns the reference if there are others.
+    /// Returns the reference in an error if there are others.
     #[track_caller]
     pub fn try_unwrap(this: Arc<T>) -> Result<T, Arc<T>> {
         this.header().perform(OpKind::TakeUnique);
         if this.header().take_unique() {
             let this = ManuallyDrop::new(this);
-            // SAFETY: the last reference is gone from the count.
+            // SAFETY: the last reference has been taken from the count.
             Ok(unsafe { move_out(this.value) })
         } else {
             Err(this)
@@ -168,7 +173,7 @@ impl<T> Arc<T> {
 
     /// Drops the reference, and returns the value if it was the last one.
     ///
-    /// If all references are given up in this way, exactly one of the calls gets the value.
+    /// If all references are dropped in this way, exactly one of the calls gets the value.
     #[track_caller]
     pub fn into_inner(this: Arc<T>) -> Option<T> {
         this.header().perform(OpKind::Release { told: true });
@@ -189,13 +194,15 @@ impl<T> Arc<T> {
     }
 }
 
-/// Moves the value out of a block without references, and gives up what stood for it.
+/// Moves the value out of a block without references, and drops the weak reference that stands for
+/// the value.
 ///
 /// # Safety
 ///
-/// The caller has taken the last reference from the count, and this is done once.
+/// The caller has taken the last reference from the count, and this function is called once for the
+/// block.
 unsafe fn move_out<T>(value: NonNull<T>) -> T {
-    // SAFETY: nobody else can reach the value, and nobody will drop it where it was.
+    // SAFETY: no other code can reach the value, and the value is not dropped in its old place.
     unsafe {
         let moved = value.read();
         block::value_is_gone(value);
@@ -213,17 +220,17 @@ impl<T> Arc<[T]> {
         NonNull::slice_from_raw_parts(memory.cast(), length)
     }
 
-    /// Creates an `Arc` of a slice whose elements are still to be written, through
+    /// Creates an `Arc` of a slice of uninitialised elements, to be written through
     /// [`Arc::get_mut`].
     #[must_use]
     #[track_caller]
     pub fn new_uninit_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
         let slice = Self::allocate_slice(length, false);
-        // SAFETY: the new block counts one reference, and any bytes are `MaybeUninit`s.
+        // SAFETY: the new block counts one reference, and any bytes are valid `MaybeUninit`s.
         unsafe { Arc::own(as_uninit(slice)) }
     }
 
-    /// Creates an `Arc` of a slice that has zero in all its bytes.
+    /// Creates an `Arc` of a slice with zero in all its bytes.
     #[must_use]
     #[track_caller]
     pub fn new_zeroed_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
@@ -238,24 +245,25 @@ fn as_uninit<T>(slice: NonNull<[T]>) -> NonNull<[MaybeUninit<T>]> {
 }
 
 impl<T> Arc<MaybeUninit<T>> {
-    /// Converts to a reference to a value that has been written.
+    /// Converts to a reference to an initialised value.
     ///
     /// # Safety
     ///
-    /// The value has been written.
+    /// The value has been initialised.
     #[must_use]
     pub unsafe fn assume_init(self) -> Arc<T> {
-        // SAFETY: the reference goes over to the new `Arc`; the value is a `T`, says the caller.
+        // SAFETY: the reference goes over to the new `Arc`; by the caller's promise the value is a
+        // `T`.
         unsafe { Arc::own(self.into_pointer().cast()) }
     }
 }
 
 impl<T> Arc<[MaybeUninit<T>]> {
-    /// Converts to a reference to elements that have been written.
+    /// Converts to a reference to initialised elements.
     ///
     /// # Safety
     ///
-    /// All elements have been written.
+    /// All elements have been initialised.
     #[must_use]
     pub unsafe fn assume_init(self) -> Arc<[T]> {
         let slice = self.into_pointer();
@@ -272,7 +280,7 @@ impl<T> Arc<[MaybeUninit<T>]> {
 impl<T: ?Sized> Arc<T> {
     /// # Safety
     ///
-    /// One reference to this value is counted that the result is to own.
+    /// One reference to this value is counted, and the result owns it.
     unsafe fn own(value: NonNull<T>) -> Arc<T> {
         Arc { value }
     }
@@ -287,11 +295,11 @@ impl<T: ?Sized> Arc<T> {
         unsafe { block::header(self.value) }
     }
 
-    /// Takes over the value of a std `Arc` that nobody shares, as in loom.
+    /// Moves the value out of a std `Arc` that is not shared, as in loom.
     ///
     /// # Panics
     ///
-    /// If there are other references to it, weak ones included.
+    /// Panics if there are other references to the value, weak ones included.
     #[track_caller]
     pub fn from_std(mut std: std_sync::Arc<T>) -> Arc<T> {
         assert!(
@@ -302,8 +310,9 @@ impl<T: ?Sized> Arc<T> {
             std_sync::Arc::weak_count(&std)
         );
         let from = std_sync::Arc::into_raw(std);
-        // SAFETY: nobody else has the value, and it is not used there any more. The std `Arc` is
-        // freed as one of a `ManuallyDrop`, which has the same layout and drops nothing.
+        // SAFETY: there is no other reference to the value, and the value is not used in its old
+        // place any more. The std `Arc` is freed as an `Arc` of a `ManuallyDrop`, which has the
+        // same layout and drops nothing.
         unsafe {
             let value = block::adopt(from.cast_mut());
             drop(std_sync::Arc::from_raw(from as *const ManuallyDrop<T>));
@@ -311,18 +320,18 @@ impl<T: ?Sized> Arc<T> {
         }
     }
 
-    /// Turns the reference into a pointer, which [`Arc::from_raw`] turns back.
+    /// Turns the reference into a pointer, for [`Arc::from_raw`].
     #[must_use = "the reference is leaked if the pointer is lost"]
     pub fn into_raw(this: Arc<T>) -> *const T {
         this.into_pointer().as_ptr()
     }
 
-    /// Turns a pointer that [`Arc::into_raw`] returned back into the reference.
+    /// Turns a pointer from [`Arc::into_raw`] back into the reference.
     ///
     /// # Safety
     ///
-    /// The pointer is from `into_raw`, maybe cast to a type of the same size and alignment whose
-    /// value it also is, and owns a reference that is not used otherwise.
+    /// The pointer is from `into_raw`, possibly cast to another type of the same size and alignment
+    /// for which the value is valid, and owns a reference that is not used otherwise.
     pub unsafe fn from_raw(pointer: *const T) -> Arc<T> {
         rt::note_raw_reference();
         // SAFETY: a pointer to a value is not null; the rest is the caller's promise.
@@ -339,13 +348,14 @@ impl<T: ?Sized> Arc<T> {
     ///
     /// # Safety
     ///
-    /// The pointer is from `into_raw`, and there is a reference while this runs.
+    /// The pointer is from `into_raw`, and there is a reference during the call.
     ///
     /// # Panics
     ///
-    /// Inside a model, if the last reference has been dropped before. It is explored here whether
-    /// another thread drops it first. It is not where an `Arc` made from the pointer is cloned:
-    /// whoever clones is taken to have a reference.
+    /// Panics inside a model if the last reference has been dropped before the call. The model
+    /// explores here whether another thread drops the last reference first. It does not explore
+    /// this where an `Arc` is made from the pointer and then cloned: a thread that clones is
+    /// assumed to have a reference.
     #[track_caller]
     pub unsafe fn increment_strong_count(pointer: *const T) {
         // SAFETY: the caller's promise; the borrowed reference is not given up.
@@ -358,7 +368,7 @@ impl<T: ?Sized> Arc<T> {
     ///
     /// # Safety
     ///
-    /// The pointer is from `into_raw`, and there is a reference that nobody uses any more.
+    /// The pointer is from `into_raw`, and there is a reference that is not used any more.
     #[track_caller]
     pub unsafe fn decrement_strong_count(pointer: *const T) {
         // SAFETY: the caller's promise; the reference is given up once, here.
@@ -372,7 +382,7 @@ impl<T: ?Sized> Arc<T> {
     pub fn downgrade(this: &Arc<T>) -> Weak<T> {
         this.header().perform(OpKind::RetainWeak);
         this.header().downgrade();
-        // SAFETY: it has just been counted.
+        // SAFETY: the weak reference has just been counted.
         unsafe { Weak::own(this.value) }
     }
 
@@ -404,18 +414,18 @@ impl<T: ?Sized> Arc<T> {
     pub fn get_mut(this: &mut Arc<T>) -> Option<&mut T> {
         this.header().perform(OpKind::ReadCount { unique: true });
         if this.header().is_unique() {
-            // SAFETY: there is no other reference, none can be made while this one is borrowed, and
-            // there is no weak one that could become one.
+            // SAFETY: there is no other reference, no reference can be made while this one is
+            // borrowed, and there is no weak reference that could become one.
             Some(unsafe { this.value.as_mut() })
         } else {
             None
         }
     }
 
-    /// Returns a mutable reference to the value, which gets a block of its own first if there are
-    /// other references.
+    /// Returns a mutable reference to the value. If there are other references, the value first
+    /// gets a block of its own.
     ///
-    /// If some of those are not weak, the value is cloned. Otherwise it is moved, and the weak
+    /// If some of the others are not weak, the value is cloned. Otherwise it is moved, and the weak
     /// references can no longer be upgraded.
     #[track_caller]
     #[expect(
@@ -430,29 +440,30 @@ impl<T: ?Sized> Arc<T> {
         if !this.header().take_unique() {
             *this = (**this).clone_to_arc();
         } else if this.header().weak_references() == 0 {
-            // Nobody else can see the count, so that it may be put back without being announced.
+            // No other thread can see the count, so the count may be reset without an announcement.
             this.header().strong.store(1, Release);
         } else {
-            // SAFETY: the last reference is gone from the count, so nobody else reaches the value.
-            // It is moved, and what stood for it given up; nothing in between can panic but `adopt`
-            // on a value that is too large, and this one has been in a block before.
+            // SAFETY: the last reference has been taken from the count, so no other code can reach
+            // the value. The value is moved, and the weak reference that stood for it is dropped.
+            // Between the two only `adopt` can panic, and only for a value that is too large, but
+            // this value has been in a block before.
             unsafe {
                 let old = this.value;
                 this.value = block::adopt(old.as_ptr());
                 block::value_is_gone(old);
             }
         }
-        // SAFETY: whichever way, this is now the only reference and there is no weak one.
+        // SAFETY: in each of the cases this is now the only reference, and there is no weak one.
         unsafe { this.value.as_mut() }
     }
 }
 
 impl Arc<dyn Any + Send + Sync> {
-    /// Converts to a reference to the type that the value has.
+    /// Converts to a reference to the concrete type of the value.
     ///
     /// # Errors
     ///
-    /// Returns the reference as it was if the value has another type.
+    /// Returns the reference unchanged in an error if the value has another type.
     pub fn downcast<T: Any + Send + Sync>(self) -> Result<Arc<T>, Self> {
         if (*self).is::<T>() {
             // SAFETY: the reference goes over to the new `Arc`, and the value is a `T`.
@@ -469,7 +480,7 @@ impl<T: ?Sized> Clone for Arc<T> {
     fn clone(&self) -> Arc<T> {
         self.header().announce_another();
         self.header().retain();
-        // SAFETY: it has just been counted.
+        // SAFETY: the reference has just been counted.
         unsafe { Arc::own(self.value) }
     }
 }
@@ -478,23 +489,23 @@ impl<T: ?Sized> Deref for Arc<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this reference keeps the value, and nobody has a `&mut` to it while it is
-        // borrowed: `get_mut` needs the only reference.
+        // SAFETY: this reference keeps the value, and there is no `&mut` to the value while the
+        // reference is borrowed: `get_mut` needs the only reference.
         unsafe { self.value.as_ref() }
     }
 }
 
 impl<T: ?Sized> Arc<T> {
-    /// The end of this reference, which whoever calls this gives up at this place.
+    /// Announces the drop of this reference at this place; the caller drops the reference.
     #[inline]
     fn give_up(&self, site: &'static Location<'static>) {
-        /// Gives the reference up even if the announcement does not return, because its execution
-        /// has ended.
+        /// Drops the reference even if the announcement does not return because the execution has
+        /// ended.
         struct Release<T: ?Sized>(NonNull<T>);
         impl<T: ?Sized> Drop for Release<T> {
             fn drop(&mut self) {
                 // SAFETY: the reference keeps the block until it is counted as released, and the
-                // value is dropped by whoever releases the last one.
+                // call that releases the last reference drops the value.
                 unsafe {
                     if block::header(self.0).release() {
                         block::drop_value(self.0);

@@ -12,16 +12,17 @@ use crate::rt::{self, OpKind};
 
 /// Drop-in replacement for `std::sync::Weak`.
 ///
-/// It does not coerce to an unsized type, as an [`Arc`] does not: make it from an `Arc<dyn Trait>`.
+/// A `Weak` does not coerce to an unsized type, just as an [`Arc`] does not: make it from an
+/// `Arc<dyn Trait>`.
 pub struct Weak<T: ?Sized> {
     /// [`NOWHERE`] if there never was a value.
     value: NonNull<T>,
 }
 
-/// No value has this address, because it would end behind the last one.
+/// No value has this address: the value would end behind the last address.
 const NOWHERE: usize = usize::MAX;
 
-// SAFETY: an upgrade makes an `Arc` of it, so it needs what an `Arc` needs.
+// SAFETY: an upgrade turns the weak reference into an `Arc`, so it needs what an `Arc` needs.
 unsafe impl<T: ?Sized + Sync + Send> Send for Weak<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Sync + Send> Sync for Weak<T> {}
@@ -29,7 +30,7 @@ impl<T: ?Sized> Unpin for Weak<T> {}
 impl<T: ?Sized + RefUnwindSafe> UnwindSafe for Weak<T> {}
 
 impl<T> Weak<T> {
-    /// Creates a reference to nothing, which allocates nothing and cannot be upgraded.
+    /// Creates a weak reference without a value. It allocates no memory and cannot be upgraded.
     #[must_use]
     pub const fn new() -> Weak<T> {
         // SAFETY: the address is not zero.
@@ -41,7 +42,7 @@ impl<T> Weak<T> {
 impl<T: ?Sized> Weak<T> {
     /// # Safety
     ///
-    /// A weak reference to the block of this value is counted that the result is to own.
+    /// A weak reference to the block of this value is counted, and the result owns it.
     pub(super) unsafe fn own(value: NonNull<T>) -> Weak<T> {
         Weak { value }
     }
@@ -55,7 +56,7 @@ impl<T: ?Sized> Weak<T> {
         Some(unsafe { block::header(self.value) })
     }
 
-    /// Creates a reference to the value, unless the last one is gone.
+    /// Creates a reference to the value, unless the last reference has been dropped.
     #[must_use = "this makes a reference and does nothing else"]
     #[track_caller]
     pub fn upgrade(&self) -> Option<Arc<T>> {
@@ -75,7 +76,7 @@ impl<T: ?Sized> Weak<T> {
         })
     }
 
-    /// Returns the number of weak references, or 0 if there is no value left.
+    /// Returns the number of weak references, or 0 if the value has been dropped.
     #[must_use]
     #[track_caller]
     pub fn weak_count(&self) -> usize {
@@ -95,29 +96,29 @@ impl<T: ?Sized> Weak<T> {
         ptr::addr_eq(self.value.as_ptr(), other.value.as_ptr())
     }
 
-    /// Returns a pointer to where the value is or was.
+    /// Returns a pointer to the place of the value, even after the value has been dropped.
     ///
-    /// It may be read through only while there is a reference that is not weak.
+    /// The pointer may be read only while there is a reference that is not weak.
     #[must_use]
     pub fn as_ptr(&self) -> *const T {
         self.value.as_ptr()
     }
 
-    /// Turns the weak reference into a pointer, which [`Weak::from_raw`] turns back.
+    /// Turns the weak reference into a pointer, for [`Weak::from_raw`].
     #[must_use = "the weak reference is leaked if the pointer is lost"]
     pub fn into_raw(self) -> *const T {
         ManuallyDrop::new(self).as_ptr()
     }
 
-    /// Turns a pointer that [`Weak::into_raw`] returned back into the weak reference.
+    /// Turns a pointer from [`Weak::into_raw`] back into the weak reference.
     ///
     /// # Safety
     ///
     /// The pointer is from `into_raw`, and owns a weak reference that is not used otherwise.
     pub unsafe fn from_raw(pointer: *const T) -> Weak<T> {
         rt::note_raw_reference();
-        // SAFETY: neither the address of a value nor that of no value is zero; the rest is the
-        // caller's promise.
+        // SAFETY: neither the address of a value nor `NOWHERE` is zero; the rest is the caller's
+        // promise.
         unsafe { Weak::own(NonNull::new_unchecked(pointer.cast_mut())) }
     }
 }
@@ -136,7 +137,7 @@ impl<T: ?Sized> Clone for Weak<T> {
 
 impl<T: ?Sized> Drop for Weak<T> {
     fn drop(&mut self) {
-        /// Gives the weak reference up even if the announcement does not return.
+        /// Drops the weak reference even if the announcement does not return.
         struct Release<T: ?Sized>(NonNull<T>);
         impl<T: ?Sized> Drop for Release<T> {
             fn drop(&mut self) {
@@ -152,7 +153,7 @@ impl<T: ?Sized> Drop for Weak<T> {
 }
 
 impl<T> Default for Weak<T> {
-    /// Creates a reference to nothing.
+    /// Creates a weak reference without a value.
     fn default() -> Weak<T> {
         Weak::new()
     }

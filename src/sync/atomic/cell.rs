@@ -1,14 +1,15 @@
-//! What do all atomics have in common?
+//! Which code do all atomics share?
 //!
-//! A shim announces what it is about to do and then does it to its own memory: no other thread runs
-//! between the answer and this thread's next announcement, so the result is the one the model
-//! computed. The same code serves outside of a model and while an execution is torn down.
+//! A shim announces its operation and then performs the operation on its own memory. No other
+//! thread runs between the model's answer and this thread's next announcement, so the result is the
+//! one that the model computed. The same code serves outside of a model and while an execution is
+//! torn down.
 
 use std::sync::atomic::Ordering;
 
 use crate::rt::{self, Answer, AtomicType, OpKind, Outcome, Rmw, Target};
 
-/// An atomic that holds `memory`, for an announcement.
+/// The model's description of an atomic that holds `memory`, for an announcement.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target {
     Target::atomic(address.addr(), ty, ty.truncate(memory))
@@ -33,9 +34,9 @@ pub(super) fn load<R>(
     }
 }
 
-/// Announces a store, and has it made with the ordering that is needed. Where a model runs, all
-/// that may look at the atomic is on this OS thread, so the processor need not wait for its earlier
-/// stores, of which the announcement has made many.
+/// Announces a store, and performs it with the ordering that is needed. Inside a model, all code
+/// that may read the atomic is on this OS thread, so the processor need not wait for its earlier
+/// stores; the announcement has made many.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn store(
@@ -76,8 +77,8 @@ pub(super) fn modify<R>(
     }
 }
 
-/// Announces a compare-exchange, and has it made. `make` is told whether it is to fail although the
-/// value is the expected one.
+/// Announces a compare-exchange, and performs it. `make` gets whether the operation has to fail
+/// although the atomic holds the expected value.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn compare<R>(
@@ -109,7 +110,7 @@ pub(super) fn compare<R>(
     }
 }
 
-/// The methods that every atomic has. `$to` makes bits of a value.
+/// The methods of every atomic. `$to` converts a value to bits.
 macro_rules! common {
     ($value:ty, $std:ty, $kind:expr, $to:expr) => {
         #[cfg_attr(not(debug_assertions), inline)]
@@ -122,18 +123,19 @@ macro_rules! common {
         ///
         /// # Safety
         ///
-        /// As for the type of the same name in std: the pointer is aligned and valid for reads and
-        /// writes for `'a`, and every access that may race with one through the result is atomic.
+        /// The same as for std's type of this name: the pointer is aligned and valid for reads and
+        /// writes for `'a`, and every access that may race with an access through the result is
+        /// atomic.
         pub const unsafe fn from_ptr<'a>(ptr: *mut $value) -> &'a Self {
-            // SAFETY: `Self` is a transparent wrapper of std's atomic, which has the same size and
-            // alignment as the pointer's target where the caller's promise holds.
+            // SAFETY: `Self` is a transparent wrapper of std's atomic, which by the caller's
+            // promise has the same size and alignment as the pointer's target.
             unsafe { &*ptr.cast() }
         }
 
         /// Returns a mutable reference to the value.
         ///
-        /// The reference is exclusive, so this is not a visible operation. That it is exclusive is
-        /// checked as for plain memory.
+        /// The reference is exclusive, so this is not a visible operation. The model checks the
+        /// exclusive access as an access to plain memory.
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn get_mut(&mut self) -> &mut $value {
@@ -146,7 +148,7 @@ macro_rules! common {
             crate::rt::access_shim(self.target(), size_of::<Self>(), write)
         }
 
-        /// Unwraps the value.
+        /// Consumes the atomic and returns the value.
         #[cfg_attr(not(debug_assertions), inline)]
         pub const fn into_inner(self) -> $value {
             self.0.into_inner()
@@ -154,7 +156,7 @@ macro_rules! common {
 
         /// Returns a pointer to the value.
         ///
-        /// Accesses through it are plain memory accesses, which a model does not see.
+        /// Accesses through the pointer are plain memory accesses, which a model does not see.
         #[cfg_attr(not(debug_assertions), inline)]
         pub const fn as_ptr(&self) -> *mut $value {
             self.0.as_ptr()
@@ -166,7 +168,7 @@ macro_rules! common {
         ///
         /// # Safety
         ///
-        /// No other thread may write the value at the same time.
+        /// No other thread may write the value during the read.
         #[track_caller]
         pub unsafe fn unsync_load(&self) -> $value {
             let _access = self.access(false);
@@ -186,7 +188,7 @@ macro_rules! common {
         ///
         /// # Panics
         ///
-        /// If `order` is `Release` or `AcqRel`.
+        /// Panics if `order` is `Release` or `AcqRel`.
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn load(&self, order: Ordering) -> $value {
@@ -197,7 +199,7 @@ macro_rules! common {
         ///
         /// # Panics
         ///
-        /// If `order` is `Acquire` or `AcqRel`.
+        /// Panics if `order` is `Acquire` or `AcqRel`.
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn store(&self, value: $value, order: Ordering) {
@@ -223,11 +225,11 @@ macro_rules! common {
         ///
         /// # Errors
         ///
-        /// If the value is not `current`. The error is the value that was found.
+        /// Returns an error if the value is not `current`. The error is the value that was found.
         ///
         /// # Panics
         ///
-        /// If `failure` is `Release` or `AcqRel`.
+        /// Panics if `failure` is `Release` or `AcqRel`.
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn compare_exchange(
@@ -251,16 +253,17 @@ macro_rules! common {
 
         /// Same as [`compare_exchange`](Self::compare_exchange), but may fail spuriously.
         ///
-        /// A model explores that if
-        /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) asks for it.
+        /// A model explores spurious failures if
+        /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) asks for them.
         ///
         /// # Errors
         ///
-        /// If the value is not `current`, or for no reason. The error is the value that was found.
+        /// Returns an error if the value is not `current`, or spuriously. The error is the value
+        /// that was found.
         ///
         /// # Panics
         ///
-        /// If `failure` is `Release` or `AcqRel`.
+        /// Panics if `failure` is `Release` or `AcqRel`.
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn compare_exchange_weak(
@@ -279,7 +282,7 @@ macro_rules! common {
         }
 
         /// Writes `new` if the value is `current`; returns the previous value in either case.
-        // Loom's is not deprecated, and its users deny warnings.
+        // Loom's method is not deprecated, and loom's users deny warnings.
         #[cfg_attr(
             not(any(loom, feature = "loom")),
             deprecated(note = "use `compare_exchange` or `compare_exchange_weak` instead")
@@ -296,18 +299,18 @@ macro_rules! common {
             }
         }
 
-        /// Replaces the value with what `f` makes of it.
+        /// Replaces the value with the result of `f`.
         ///
-        /// Tries again until no other write comes in between, and gives up when `f` returns `None`.
-        /// Each try is a visible load or compare-exchange.
+        /// Repeats the attempt until no other write comes in between; stops when `f` returns
+        /// `None`. Each attempt is a visible load or compare-exchange.
         ///
         /// # Errors
         ///
-        /// If `f` returns `None`. The error is the value that `f` was given.
+        /// Returns an error if `f` returns `None`. The error is the value that `f` was called with.
         ///
         /// # Panics
         ///
-        /// If `fetch_order` is `Release` or `AcqRel`.
+        /// Panics if `fetch_order` is `Release` or `AcqRel`.
         #[track_caller]
         pub fn fetch_update<F>(
             &self,
@@ -332,7 +335,7 @@ macro_rules! common {
         ///
         /// # Errors
         ///
-        /// If `f` returns `None`. The error is the value that `f` was given.
+        /// Returns an error if `f` returns `None`. The error is the value that `f` was called with.
         #[track_caller]
         pub fn try_update(
             &self,
@@ -343,7 +346,7 @@ macro_rules! common {
             self.fetch_update(set_order, fetch_order, f)
         }
 
-        /// Same as [`try_update`](Self::try_update), with an `f` that never gives up.
+        /// Same as [`try_update`](Self::try_update), with an `f` that always returns a value.
         #[track_caller]
         pub fn update(
             &self,

@@ -40,8 +40,8 @@ macro_rules! integer {
             }
         }
 
-        /// Prints the value without a visible operation, so that printing does not change what is
-        /// explored.
+        /// Prints the value without a visible operation, so that printing does not change the
+        /// exploration.
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)

@@ -1,9 +1,9 @@
 //! Drop-in replacements for `std::sync::atomic`.
 //!
-//! Inside a model every access is a visible operation. Values are sequentially consistent whatever
+//! Inside a model every access is a visible operation. Values are sequentially consistent, whatever
 //! the [`Ordering`] says: behaviour that only weak memory shows is not explored. Outside a model
-//! the types behave as std's, and in any case they have the same size, alignment and
-//! representation.
+//! the types behave like std's. In both cases they have the same size, alignment and representation
+//! as std's.
 
 mod cell;
 mod int;
@@ -44,12 +44,13 @@ pub fn spin_loop_hint() {
 
 /// An atomic fence.
 ///
-/// It commutes with all operations, because values are sequentially consistent: it is no step of an
-/// execution, and threads do not switch there. It counts for the search for data races.
+/// The fence commutes with all operations, because values are sequentially consistent. So a fence
+/// is no step of an execution, and threads do not switch at a fence. The search for data races
+/// takes fences into account.
 ///
 /// # Panics
 ///
-/// If `order` is `Relaxed`, as std's function does.
+/// Panics if `order` is `Relaxed`, as std's function does.
 #[track_caller]
 pub fn fence(order: Ordering) {
     assert!(

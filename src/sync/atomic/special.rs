@@ -47,7 +47,7 @@ impl From<bool> for AtomicBool {
     }
 }
 
-/// Prints the value without a visible operation, so that printing does not change what is explored.
+/// Prints the value without a visible operation, so that printing does not change the exploration.
 impl fmt::Debug for AtomicBool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -122,8 +122,9 @@ impl<T> AtomicPtr<T> {
         self.fetch(Rmw::Xor, bits, order, |p| p.map_addr(|a| a ^ bits))
     }
 
-    /// One read-modify-write of the address. `new` makes the new pointer from the one before, so
-    /// that its provenance is that one's; std's own methods are newer than our oldest compiler.
+    /// One read-modify-write of the address. `new` computes the new pointer from the previous one,
+    /// so that the new pointer has the provenance of the previous one. std's own methods are newer
+    /// than the oldest compiler that this crate supports.
     #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     fn fetch(

@@ -1,14 +1,14 @@
-//! What does an object hold at one moment, in words?
+//! Which words describe the state of an object at one moment?
 //!
-//! A value for an atomic, who holds a lock, who waits for a notification: what a slider shows
-//! beside an execution.
+//! The value of an atomic, the holder of a lock, the threads that wait for a notification: the
+//! slider of the HTML page shows these words beside an execution.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::object::once::Once;
 use crate::rt::object::{NOBODY, State};
 use crate::rt::report::words::{Names, counts};
 
-/// What `object` holds in this state.
+/// The words for `object` in this state.
 pub(super) fn words(object: ObjectId, state: &State, names: &Names<'_>) -> String {
     let list = |threads: &mut dyn Iterator<Item = ThreadId>| {
         let threads: Vec<String> = threads.map(|thread| names.thread(thread)).collect();

@@ -1,4 +1,4 @@
-//! What are operations, objects and ends called in data for machines?
+//! Which words stand for operations, objects and ends in data for machines?
 //!
 //! One lower-case word each, which never changes: `docs/REPORTS.md` promises them. Both matches are
 //! exhaustive, so a new operation does not compile until it has its word.
@@ -82,8 +82,8 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
     }
 }
 
-/// The memory ordering that an operation was called with; of a compare-exchange the one for the
-/// outcome it had.
+/// The memory ordering that an operation was called with; of a compare-exchange, the ordering for
+/// its outcome.
 pub(super) fn ordering(kind: &OpKind, succeeded: bool) -> Option<&'static str> {
     kind.ordering(succeeded).map(word)
 }
@@ -128,7 +128,7 @@ pub(super) const fn end(end: &End) -> &'static str {
     }
 }
 
-/// The word for what an access does to memory.
+/// The word for the effect of an access on memory.
 pub(super) const fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "read",

@@ -1,10 +1,10 @@
-//! Which event does each event get its value from, and which one let it happen?
+//! Which event does each event get its value from, and which event enabled it?
 //!
 //! An event *reads from* the latest write of the atomic that it reads, or from the send of the
-//! message that it receives; from none if the value is the initial one. It is *enabled by* the
-//! event without which its thread would still wait: the release of a lock, a notification, the end
-//! of a thread that is joined, the spawn of the thread whose first event it is. One pass over the
-//! events, one look-up each.
+//! message that it receives; it reads from no event if the value is the initial one. An event is
+//! *enabled by* the event without which its thread would still wait: the release of a lock, a
+//! notification, the end of a thread that is joined, or, for a thread's first event, the spawn of
+//! the thread. One pass over the events, one look-up each.
 
 use rustc_hash::FxHashMap;
 
@@ -15,33 +15,33 @@ use crate::rt::object::State;
 use crate::rt::object::channel::Channel;
 use crate::rt::relation::independence::ReadSets;
 
-/// What an event did that another one may build on.
+/// The effect of an event that a later event may be linked to.
 #[derive(PartialEq, Eq, Hash)]
 enum Deed {
     /// Wrote the atomic.
     Wrote,
-    /// Gave the lock up: as its only holder, or as one of its readers.
+    /// Released the lock: as its only holder, or as one of its readers.
     Freed,
     FreedByReader,
     /// Ended the thread, or the initialisation.
     Ended,
-    /// Left the park token.
+    /// Set the park token.
     Unparked,
-    /// Was the last one to arrive.
+    /// Was the last arrival at the barrier.
     Completed,
     /// Sent, or received, the message with this number.
     Sent(u64),
     Received(u64),
-    /// Gave up an end of the channel.
+    /// Dropped an end of the channel.
     DroppedSender,
     DroppedReceiver,
     /// Notified the thread.
     Notified(ThreadId),
-    /// Changed what a spinning thread may wait for.
+    /// Changed a value that a spinning thread may wait for.
     Changed,
 }
 
-/// The positions of the latest events that did something.
+/// For each effect, the position of the latest event that had it.
 #[derive(Default)]
 pub(super) struct Links {
     latest: FxHashMap<(ObjectId, Deed), usize>,
@@ -55,8 +55,8 @@ pub(super) struct Linked {
 }
 
 impl Links {
-    /// The links of the next event, which is not a thread's first, nor a join. `before` is what its
-    /// object was like.
+    /// The links of the next event, which is neither a thread's first event nor a join. `before` is
+    /// the state of its object before the event.
     pub(super) fn of(&self, event: &Event, before: Option<&State>, sets: &ReadSets) -> Linked {
         let object = event.operation.object;
         let last = |deed| self.latest.get(&(object, deed)).copied();
@@ -75,7 +75,7 @@ impl Links {
                 reads_from: last(Deed::Sent(value)),
                 enabled_by: last(Deed::Sent(value)),
             },
-            // 1 says that all senders are gone.
+            // The value 1 says that all senders are dropped.
             OpKind::Recv { .. } | OpKind::TryRecv if value == 1 => by(last(Deed::DroppedSender)),
             OpKind::Send | OpKind::TrySend if ok => {
                 let made_room = match before {
@@ -113,7 +113,7 @@ impl Links {
         }
     }
 
-    /// The event at `position` has happened, and its object was in these states.
+    /// Records the event at `position`; `states` are the states of its object before and after.
     pub(super) fn happened(&mut self, position: usize, event: &Event, states: (&State, &State)) {
         let object = event.operation.object;
         let ok = event.outcome.succeeded();

@@ -1,4 +1,4 @@
-//! Which memory was used, freed or kept in a wrong way, and what is known of its life?
+//! Which memory was used, freed or kept wrongly, and which places of its life are known?
 
 use serde::Serialize;
 
@@ -11,26 +11,26 @@ use crate::rt::report::places::Life;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Misuse {
     pub(crate) thread: usize,
-    /// The last event of its thread before it.
+    /// The last event of the thread before the wrong use.
     pub(crate) after: Option<usize>,
     pub(crate) words: String,
-    /// Where it is, if that is known.
+    /// The place, if it is known.
     pub(crate) place: Option<Place>,
-    /// The thread that had freed the block, and its last event before that.
+    /// The thread that had freed the block, and its last event before the free.
     pub(crate) freed_by: Option<usize>,
     pub(crate) freed_after: Option<usize>,
-    /// The thread whose stack it is, which has ended.
+    /// The thread that owned the stack with the memory; the thread has ended.
     pub(crate) stack_of: Option<usize>,
 }
 
-/// A heap block. Places are `file:line`, and known only where debug information is.
+/// A heap block. Places are `file:line`, and known only with debug information.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Allocation {
     /// In bytes.
     pub(crate) size: usize,
     pub(crate) align: usize,
     pub(crate) thread: usize,
-    /// The last event of its thread before it.
+    /// The last event of the thread before the allocation.
     pub(crate) after: Option<usize>,
     pub(crate) allocated: Option<String>,
     pub(crate) freed: Option<String>,
@@ -77,7 +77,7 @@ pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory, place: Option<Pl
     }
 }
 
-/// A block; its places are in `life`, if that is the life of this one.
+/// A block; its places are in `life`, if that is the life of this block.
 pub(super) fn allocation(data: &Gathering<'_>, block: &Block, life: Option<&Life>) -> Allocation {
     let known = |place: fn(&Life) -> &Option<String>| life.and_then(|life| place(life).clone());
     Allocation {
@@ -91,7 +91,7 @@ pub(super) fn allocation(data: &Gathering<'_>, block: &Block, life: Option<&Life
     }
 }
 
-/// The number of the last of the thread's first so many events.
+/// The number of the last event among the thread's first `events` events.
 fn last_event(data: &Gathering<'_>, thread: ThreadId, events: u32) -> Option<usize> {
     let position = nth_of(data.view.trace, thread, events.checked_sub(1)?)?;
     Some(position as usize + 1)

@@ -1,4 +1,4 @@
-//! How did the execution end, and which threads and events have to do with it?
+//! How did the execution end, and which threads and events have a part in the end?
 
 use serde::Serialize;
 
@@ -16,15 +16,15 @@ use crate::verdict::plural::counted;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) kind: &'static str,
-    /// The same in one sentence.
+    /// The end in one sentence.
     pub(crate) sentence: String,
-    /// The thread that panicked, used up its stack, or did something else than before.
+    /// The thread that panicked, used up its stack, or differed from the recorded execution.
     pub(crate) thread: Option<usize>,
     /// The text of the panic.
     pub(crate) message: Option<String>,
     /// Where the panic was raised.
     pub(crate) place: Option<Place>,
-    /// The panics before that.
+    /// The panics before this panic.
     pub(crate) earlier_panics: Vec<EarlierPanic>,
     /// The threads that wait for ever.
     pub(crate) waiting: Vec<Waiting>,
@@ -33,7 +33,7 @@ pub(crate) struct Outcome {
     pub(crate) misuse: Option<Misuse>,
     /// The block that the failure is about.
     pub(crate) block: Option<Allocation>,
-    /// Where the values were made that were not dropped.
+    /// The places at which values were made that were not dropped.
     pub(crate) leaked: Vec<Place>,
     /// The blocks that were not freed.
     pub(crate) leaked_blocks: Vec<Allocation>,
@@ -57,11 +57,11 @@ pub(crate) struct Waiting {
     pub(crate) thread: usize,
     pub(crate) operation: &'static str,
     pub(crate) words: String,
-    /// What the thread does meanwhile: the words after its name.
+    /// The words behind the thread's name for its state.
     pub(crate) doing: String,
     pub(crate) object: Option<usize>,
-    /// The thread that holds the lock it waits for, or is at the initialisation; the first of
-    /// several readers.
+    /// The thread that holds the lock, or runs the initialisation, that this thread waits for; the
+    /// first of several readers.
     pub(crate) held_by: Option<usize>,
     pub(crate) place: Place,
 }
@@ -69,20 +69,20 @@ pub(crate) struct Waiting {
 /// Two accesses to the same plain memory that nothing orders.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Unordered {
-    /// What the source calls the memory, where it has a name.
+    /// The name of the memory in the source, if there is one.
     pub(crate) name: Option<String>,
     pub(crate) first: Touch,
     pub(crate) second: Touch,
-    /// The last event of its thread that the first access has lasted through.
+    /// The last event of the thread during the first access, if the access has lasted.
     pub(crate) lasts_through: Option<usize>,
     /// The first access has not ended.
     pub(crate) goes_on: bool,
-    /// The events that would order the two if their orderings were stronger: a write, and the read
-    /// that saw it.
+    /// The events that would order the two accesses if their orderings were stronger: a write, and
+    /// the read that saw it.
     pub(crate) weak: Option<super::Pair>,
     /// More such pairs.
     pub(crate) weaker: Vec<super::Pair>,
-    /// Whether all of them would have to be stronger. Otherwise any one would do.
+    /// Whether all pairs must be stronger; otherwise any one pair is enough.
     pub(crate) weak_together: bool,
 }
 
@@ -99,27 +99,27 @@ impl Unordered {
 pub(crate) struct Touch {
     pub(crate) thread: usize,
     pub(crate) effect: &'static str,
-    /// What the thread does, in words.
+    /// The words for the access.
     pub(crate) words: String,
-    /// The event that it is, if it is one.
+    /// The event of the access, if it has one.
     pub(crate) event: Option<usize>,
     pub(crate) place: Place,
-    /// The last event of its thread before it.
+    /// The last event of the thread before the access.
     pub(crate) after: Option<usize>,
 }
 
-/// How a replay differed from what was recorded.
+/// The difference between a replay and the recorded execution.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Differing {
     /// The number of the event.
     pub(crate) event: usize,
     pub(crate) expected: Option<Announced>,
     pub(crate) found: Option<Announced>,
-    /// The operation was the same and came out differently.
+    /// Whether the operation was the same and its outcome differed.
     pub(crate) outcome_differs: bool,
 }
 
-/// What a thread was about to do.
+/// The announced operation of a thread.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Announced {
     pub(crate) words: String,
@@ -145,7 +145,7 @@ impl Outcome {
         }
     }
 
-    /// Nothing was executed.
+    /// The outcome if no execution was run.
     pub(super) fn malformed(sentence: &str) -> Outcome {
         Outcome::plain("schedule", sentence.to_owned())
     }
@@ -254,7 +254,7 @@ pub(super) fn of(data: &mut Gathering<'_>, asides: &[Aside]) -> Outcome {
                 .map(|made| data.place(made.site))
                 .collect();
             let blocks = leaked.blocks.iter();
-            // Only the first one is watched when the execution is run again.
+            // Only the first block is watched when the execution is run again.
             let blocks = blocks.enumerate().map(|(index, block)| {
                 misuse::allocation(data, block, (index == 0).then_some(data.view.life))
             });
@@ -266,7 +266,7 @@ pub(super) fn of(data: &mut Gathering<'_>, asides: &[Aside]) -> Outcome {
     outcome
 }
 
-/// What the text report says first.
+/// The first line of the text report.
 fn first_line(write: impl FnOnce(&mut String)) -> String {
     let mut text = String::new();
     write(&mut text);

@@ -1,7 +1,9 @@
-//! What is told of an execution beside its events, in the words of the text report?
+//! Which facts about an execution do its data have beside the events, in the words of the text
+//! report?
 //!
-//! Its sentences, what the failure is about and is no event, and which events only repeat others.
-//! All of it comes from where the text has it from, so that no form tells another story.
+//! The sentences of the text report, the actions that the failure is about and that are no events,
+//! and the events that only repeat others. All of them come from the functions that the text report
+//! uses, so that all forms agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +17,23 @@ use crate::rt::report::unnumbered::{self, Role, Stands};
 /// How many lines of the source are kept above and below a place.
 const CONTEXT: u32 = 3;
 
-/// What a thread has done that is no event, and that the failure is about.
+/// An action of a thread that is no event, and that the failure is about.
 #[derive(Clone, Debug, Serialize)]
 pub(in super::super) struct Aside {
     pub(in super::super) role: &'static str,
     pub(in super::super) thread: usize,
-    /// How many events come before it.
+    /// The number of events before the action.
     pub(in super::super) after: usize,
     pub(in super::super) words: String,
-    /// Where it is, as the text report has it; empty if that is not known.
+    /// The place, as the text report has it; empty if the place is unknown.
     pub(in super::super) at: String,
-    /// The same, if it is a line of a file.
+    /// The place, if it is a line of a file.
     pub(in super::super) place: Option<Place>,
-    /// Why the thread before it has stopped, if that is another one.
+    /// Why the previous event's thread stopped, if that is another thread.
     pub(in super::super) switch: Option<String>,
 }
 
-/// Events, by their numbers, that only say again what others before them have said.
+/// Events, by their numbers, that repeat earlier ones.
 #[derive(Clone, Debug, Serialize)]
 pub(in super::super) struct Fold {
     pub(in super::super) first: usize,
@@ -49,7 +51,7 @@ pub(in super::super) struct Snippet {
 }
 
 impl Aside {
-    /// The word for what it has to do with the failure.
+    /// The word for the part that the action has in the failure.
     const fn role(role: Role) -> &'static str {
         match role {
             Role::First => "first",
@@ -63,7 +65,8 @@ impl Aside {
     }
 }
 
-/// What the failure is about and is no event, in the order in which it happened.
+/// The actions that the failure is about and that are no events, in the order in which they
+/// happened.
 pub(super) fn asides(data: &mut Gathering<'_>, remarks: &Remarks) -> Vec<Aside> {
     let rows = unnumbered::rows(data.view, &data.names);
     let rows = rows
@@ -104,7 +107,7 @@ pub(super) fn folds(remarks: &Remarks) -> Vec<Fold> {
 /// The lines of the program that places point at, by file.
 pub(super) type Lines = BTreeMap<String, BTreeSet<u32>>;
 
-/// These lines of the program, with what is around them.
+/// These lines of the program, with the lines around them.
 pub(super) fn snippets(lines: &Lines, sources: &mut Sources) -> Vec<Snippet> {
     let mut snippets = Vec::new();
     for (file, lines) in lines {

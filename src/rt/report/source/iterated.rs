@@ -1,25 +1,24 @@
-//! Which array does the program go through here, and does an array have a block of its own?
+//! Which array does the program iterate over here, and does an array have a block of its own?
 //!
 //! `hazard` in `for hazard in &self.hazards` and in `self.hazards.iter().any(|hazard| ..)` is an
-//! element of `self.hazards`. The text above says so, if the nearest binding of that name is such
-//! one.
+//! element of `self.hazards`. The nearest binding of the name above its use says so.
 
 use super::{Receiver, Sources, without_comment};
 use crate::rt::event::Site;
 
-/// How many lines above its use a name is looked for.
+/// The most lines above its use in which a name is looked for.
 const LINES_MAX: usize = 12;
 
-/// What goes through an array.
+/// Calls that iterate over an array.
 const ITERATORS: [&str; 3] = [".iter()", ".iter_mut()", ".into_iter()"];
 
-/// What has several arrays for one name.
+/// Calls that join several arrays under one name.
 const JOINS: [&str; 3] = [".zip(", ".chain(", ".."];
 
-/// Where an array lies, by what the program says of its type.
+/// The memory of an array, by the type that the program declares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum Lies {
-    /// In a block that has nothing else, as a vector does.
+    /// In a block that has no other content, as a vector's elements are.
     Alone,
     /// Behind the counts of an `Arc`.
     Counted,
@@ -28,8 +27,8 @@ pub(in super::super) enum Lies {
 }
 
 impl Sources {
-    /// The array of which the object is an element that is used here by the name that a loop or a
-    /// closure gives it, and what of the element the object is.
+    /// The array of the element that is used here under the name that a loop or a closure gives it,
+    /// and the part of the element that the object is.
     pub(in super::super) fn iterated(&mut self, site: Site) -> Option<(String, String)> {
         let name = self.receiver(site)?;
         let end = name.find('.').unwrap_or(name.len());
@@ -49,7 +48,8 @@ impl Sources {
         Some((array(&text, root)?, rest.to_owned()))
     }
 
-    /// Where the array of this name lies that is used here, if its nearest declaration says so.
+    /// The memory of the array with this name that is used here, if the nearest declaration of the
+    /// name says so.
     pub(in super::super) fn lies(&mut self, site: Site, array: &str) -> Option<Lies> {
         let lines = self.lines(site.file())?;
         let (above, below) = lines.split_at_checked(site.line() as usize)?;
@@ -59,21 +59,22 @@ impl Sources {
     }
 }
 
-/// Whether there is a word that begins at this position.
+/// Whether this word begins at this position.
 fn is_word(text: &str, at: usize, word: &str) -> bool {
     let of_a_name = |c: char| c.is_alphanumeric() || c == '_';
     !text[..at].ends_with(of_a_name) && !text[at + word.len()..].starts_with(of_a_name)
 }
 
-/// Where the word is in the text, from its end on.
+/// The positions of the word in the text, from the end.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> {
     let found = text.rmatch_indices(word).map(|(at, _)| at);
     found.filter(move |&at| is_word(text, at, word))
 }
 
-/// The array of which `name` is an element behind this text.
+/// The array that has `name` as its element behind this text.
 fn array(text: &str, name: &str) -> Option<String> {
-    // The use itself is not at the end of the text: that may be any other part of its expression.
+    // The use itself is not at the end of the text: the end may be any other part of its
+    // expression.
     words(text, name).find_map(|at| {
         let (before, behind) = (&text[..at], &text[at + name.len()..]);
         let before_pattern = before.trim_end_matches(|c: char| {
@@ -85,7 +86,7 @@ fn array(text: &str, name: &str) -> Option<String> {
         }
         let pattern_end = behind.trim_start_matches([')', ' ', ',']);
         if before_pattern.ends_with('|') && behind.contains('|') {
-            // A closure: what it is given to goes through the array.
+            // A closure: the method that receives the closure iterates over the array.
             let call = before_pattern.strip_suffix('|')?.trim_end();
             let call = call.strip_suffix("move").unwrap_or(call).trim_end();
             let call = call.strip_suffix('(')?;
@@ -103,7 +104,7 @@ fn array(text: &str, name: &str) -> Option<String> {
     })?
 }
 
-/// The array that a chain of iterators at the end of this text goes through.
+/// The array that a chain of iterators at the end of this text iterates over.
 fn through(text: &str) -> Option<String> {
     let (at, by) = ITERATORS
         .iter()
@@ -124,8 +125,8 @@ fn place(text: &str) -> Option<String> {
     is_place.then(|| text.to_owned())
 }
 
-/// What this line says of where an array of this name lies; nothing at all if it does not declare
-/// it.
+/// The memory of the array with this name according to this line. The outer `None` means that the
+/// line does not declare the name.
 fn declared(line: &str, name: &str) -> Option<Option<Lies>> {
     let mut found = words(line, name);
     found.find_map(|at| {
@@ -142,7 +143,7 @@ fn declared(line: &str, name: &str) -> Option<Option<Lies>> {
     })
 }
 
-/// What a type says of where its array lies.
+/// The memory of an array of this type, if the type decides it.
 fn of_type(ty: &str) -> Option<Lies> {
     let mut ty = ty.trim_start();
     let mut owner = "";

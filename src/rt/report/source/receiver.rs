@@ -1,11 +1,11 @@
 //! How does the program write the object that a method is called on?
 //!
 //! The text before the dot is read from its end, one link of the chain after the other:
-//! `self.slots[i].seq`. What only reaches through a pointer is no part of the name:
+//! `self.slots[i].seq`. A part that only goes through a pointer does not belong to the name:
 //! `unsafe { &*node }.next` and `(*node).next` are both `node.next`, and so is
 //! `node.as_ref().unwrap().next`.
 
-/// Methods without arguments, and what is asserted of an option, that give what is behind the
+/// Methods without arguments, and unwrapping methods of an option, that return the value behind the
 /// expression before them.
 const REACHES: [&str; 7] = [
     "as_ref",
@@ -39,15 +39,15 @@ pub(super) fn begins_above(text: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Receiver {
     pub(in super::super) name: String,
-    /// What is behind the pointer by which it is reached, or behind the first name: the field of
-    /// whatever that leads to.
+    /// The part behind the pointer that leads to the object, or behind the first name: the field,
+    /// whatever the pointer is.
     pub(in super::super) field: Option<String>,
-    /// Whether what is before that is certainly a pointer.
+    /// Whether the part before the field is certainly a pointer.
     pub(in super::super) by_pointer: bool,
 }
 
 impl Receiver {
-    /// The object at the end of this text, which stands before the dot of a method call.
+    /// The object at the end of this text, in front of the dot of a method call.
     pub(super) fn of(text: &str) -> Option<Receiver> {
         let (_, chain) = Chain::of(text);
         let name = chain.text(chain.links.len());
@@ -72,16 +72,16 @@ impl Receiver {
     }
 }
 
-/// Fields, calls and indices, one of the other.
+/// A chain of fields, calls and indices.
 #[derive(Default)]
 struct Chain {
     /// The names, the brackets and the dots, from the last one to the first.
     links: Vec<String>,
-    /// How many of them are behind the last pointer that they go through, or the last call.
+    /// The number of links behind the last pointer or the last call that the chain goes through.
     reached: Option<(usize, By)>,
 }
 
-/// What gives the place that the rest of a chain is a part of.
+/// The kind of expression that gives the place which the rest of a chain is a part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Pointer,
@@ -89,7 +89,7 @@ enum By {
 }
 
 impl Chain {
-    /// The chain at the end of the text, and what is before it.
+    /// The chain at the end of the text, and the text before the chain.
     fn of(text: &str) -> (&str, Chain) {
         let mut rest = text.trim_end();
         let mut chain = Chain::default();
@@ -116,10 +116,10 @@ impl Chain {
                         chain.links.push(format!("{name}{brackets}"));
                         rest = before;
                     }
-                    // What is indexed comes next.
+                    // The indexed expression comes next.
                     _ if brackets.starts_with('[') => {
                         rest = before;
-                        // What a macro has made has no name.
+                        // The result of a macro has no name.
                         if before.ends_with('!') {
                             break;
                         }
@@ -141,13 +141,13 @@ impl Chain {
         (rest, chain)
     }
 
-    /// What follows is a part of what this gives.
+    /// The rest of the chain is a part of the result of `by`.
     fn goes_through(&mut self, by: By) {
         self.reached.get_or_insert((self.links.len(), by));
     }
 
-    /// Goes on with what is in brackets, or in an unsafe block, if that is nothing but an object
-    /// that is lent or behind a pointer. Gives what is before them.
+    /// Continues with the content of brackets or of an unsafe block, if that is only an object that
+    /// is borrowed or behind a pointer. Returns the text before it.
     fn enter<'a>(&mut self, before: &'a str, brackets: &str) -> Option<&'a str> {
         let before = match brackets.starts_with('{') {
             true => before.trim_end().strip_suffix("unsafe")?,
@@ -177,7 +177,7 @@ impl Chain {
         Some(before)
     }
 
-    /// The last so many links.
+    /// The text of the last `count` links.
     fn text(&self, count: usize) -> String {
         let links: Vec<&str> = (self.links[..count].iter().rev())
             .map(String::as_str)
@@ -186,9 +186,10 @@ impl Chain {
     }
 }
 
-/// The path of names at the end of the text, and what is before it.
+/// The path of names at the end of the text, and the text before the path.
 fn name_at_end(text: &str) -> Option<(&str, &str)> {
-    // The types of a generic function say nothing of the object, but they belong to its name.
+    // The type arguments of a generic function say nothing about the object, but they belong to the
+    // name of the function.
     let types = text.ends_with('>').then(|| text.rfind("::<")).flatten();
     let end = types.unwrap_or(text.len());
     let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
@@ -198,7 +199,7 @@ fn name_at_end(text: &str) -> Option<(&str, &str)> {
     is_name.then_some((before, name))
 }
 
-/// Where the bracket is that the last one of the text closes.
+/// The position of the bracket that the last bracket of the text closes.
 fn opened(text: &str) -> Option<usize> {
     if !text.ends_with([')', ']', '}']) {
         return None;
@@ -215,7 +216,7 @@ fn opened(text: &str) -> Option<usize> {
     last
 }
 
-/// The characters of the text that are not between quotation marks, and where they are.
+/// The characters of the text outside quotation marks, with their positions.
 fn outside_strings(text: &str) -> impl Iterator<Item = (usize, char)> {
     let (mut inside, mut escaped) = (false, false);
     text.char_indices().filter(move |&(_, c)| {

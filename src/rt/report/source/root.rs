@@ -1,13 +1,13 @@
 //! From which directory did the compiler see the program?
 //!
 //! Locations are relative to the directory of the workspace. A test mostly runs in its package,
-//! which is somewhere below that, but it may run anywhere, as a failure that is played again in a
-//! debugger does. So the workspace is also looked for around the package that cargo runs, and
-//! around the program, which cargo puts below it. A file that happens to have the same path in
-//! another workspace must not be taken for the program's: around these two, a workspace is only
-//! what has the lock file that cargo writes there, and a file that is newer than the program is
-//! none of what it was made from. Where the two say different things, only the directory in which
-//! the program runs counts.
+//! which is somewhere below the workspace. But the program may run anywhere: a failure that is
+//! replayed in a debugger does. So the search for the workspace also starts from the package that
+//! cargo runs, and from the program, which cargo puts below the workspace.
+//! A file that happens to have the same path in another workspace must not be taken for the
+//! program's. So for these two, a directory is a workspace only if it has the lock file that cargo
+//! writes there, and a file that is newer than the program does not count as its source. If the two
+//! give different directories, only the directory in which the program runs counts.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 /// The file that cargo writes into the directory of a workspace.
 const LOCK: &str = "Cargo.lock";
 
-/// Where to look for the workspace.
+/// The directories from which the search for the workspace starts.
 #[derive(Debug)]
 pub(in super::super) struct Around {
     /// Where the program runs.
@@ -28,7 +28,7 @@ pub(in super::super) struct Around {
 }
 
 impl Around {
-    /// Those of this process.
+    /// The directories of this process.
     pub(in super::super) fn this_process() -> Around {
         let program = std::env::current_exe().ok();
         Around {
@@ -68,7 +68,7 @@ impl Around {
         }
     }
 
-    /// Whether the program may have been made from this file as it is.
+    /// Whether the program may have been built from the present version of this file.
     fn is_of_program(&self, file: &Path) -> bool {
         let changed = modified(file);
         changed.is_some_and(|changed| self.made.is_some_and(|made| changed <= made))
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory for files, which is removed in the end.
+    /// A directory for files, which is removed when it is dropped.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -106,7 +106,8 @@ mod tests {
             scratch
         }
 
-        /// Where somebody looks who runs a program in a directory, in a package, if cargo runs it.
+        /// The directories for a user that runs a program in a directory, and in a package if cargo
+        /// runs it.
         fn around(&self, here: &str, package: Option<&str>, program: &str) -> Around {
             let in_this = |path: &str| self.0.join(path);
             Around {
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(found("work", Some("work/a"), own), work);
     }
 
-    /// Another file has the same path, from another directory.
+    /// A file of another directory has the same path.
     #[test]
     fn a_file_of_another_workspace_is_not_taken_for_the_program_s() {
         let files = [
@@ -166,13 +167,13 @@ mod tests {
             scratch.root(&scratch.around(here, package, program), "src/lib.rs")
         };
         let work = Some("work".to_owned());
-        // The package has a file like that, too.
+        // The package has a file with this path, too.
         assert_eq!(found("work/a", Some("work/a"), own), work);
         assert_eq!(found("work/a", None, elsewhere), work);
-        // Where it runs is another workspace.
+        // The directory in which the program runs is another workspace.
         assert_eq!(found("other", None, own), work);
         assert_eq!(found("other", Some("work"), elsewhere), work);
-        // The program is in the target directory of another workspace than the package is in.
+        // The program is in the target directory of a workspace that does not contain the package.
         assert_eq!(found("work", Some("work"), "other/target/a"), work);
         assert_eq!(found("loose", Some("work"), "other/target/a"), None);
         // There is no workspace.

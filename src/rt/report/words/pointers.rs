@@ -1,9 +1,9 @@
-//! What is a pointer called?
+//! Which name has a pointer in a report?
 //!
-//! An address says nothing, and is another one each time. So the blocks that the events of an
-//! execution speak of are numbered in their order, and a pointer is told by its block, how far
-//! behind the first thing there it leads, and what is kept in the bits of the word that are no
-//! address. A number that leads to a block is a pointer, too.
+//! An address means little to a reader, and differs from execution to execution. So the blocks in
+//! the events of an execution are numbered in their order. The name of a pointer has three parts:
+//! its block, its distance behind the first object there, and the value in the bits of the word
+//! that are no address. A number that leads to a block is a pointer, too.
 
 use crate::rt::event::id::{Extent, ObjectId, Region};
 use crate::rt::event::operation::{ADDRESS_BITS, AtomicType, ObjectKind, OpKind, address_in};
@@ -11,21 +11,21 @@ use crate::rt::event::verdict::Block;
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 
-/// Nothing is allocated below this address, the first page: such a pointer is a number that the
-/// program uses as a mark.
+/// No block is allocated below this address, in the first page: a pointer to this page is a number
+/// that the program uses as a mark.
 const SENTINELS: u64 = 4096;
 
-/// The blocks that an execution speaks of, and pointers that lead into none that is known, in the
-/// order of its events.
+/// The blocks in an execution's events, and pointers that lead into no known block, in the order of
+/// the events.
 pub(super) struct Pointers(Vec<Named>);
 
 struct Named {
     /// Where the block begins, or the pointer itself.
     block: u64,
-    /// Where the first thing in the block is that is pointed to. Before that may be what its owner
-    /// does not know of, such as counts.
+    /// The first address in the block that a pointer leads to. In front of it there may be data
+    /// that the block's owner does not know of, such as counts.
     first: u64,
-    /// Whether there is another one behind that.
+    /// Whether a pointer leads to another object behind the first.
     has_others: bool,
 }
 
@@ -46,7 +46,7 @@ impl Pointers {
                 else {
                     continue;
                 };
-                // A tag in the lowest bits is not where anything is.
+                // A tag in the lowest bits is not part of the address.
                 let first = at & !(align - 1);
                 match named.iter_mut().find(|known| known.block == block) {
                     Some(known) => {
@@ -64,8 +64,8 @@ impl Pointers {
         Pointers(named)
     }
 
-    /// What a pointer to the only thing is called that any of them leads to in the block where this
-    /// is, if it is a part of it.
+    /// The name of the pointers into the block of `part`, if all of them lead to one object and
+    /// `part` is a part of that object.
     pub(super) fn to_owner_of(&self, machine: &Machine, part: Region) -> Option<String> {
         let Region::Heap { offset, .. } = part else {
             return None;
@@ -75,7 +75,7 @@ impl Pointers {
         (!owner.has_others && owner.first <= at).then_some(name)
     }
 
-    /// What a pointer into this block is called, wherever in it it leads to.
+    /// The name of the pointers into this block, at any distance.
     pub(super) fn to_block(&self, machine: &Machine, block: Block) -> Option<String> {
         self.found(machine, block).map(|(name, _)| name)
     }
@@ -85,13 +85,13 @@ impl Pointers {
         self.numbered(machine.names.start_of(block)? as u64)
     }
 
-    /// The pointers into the block that begins there, and their name.
+    /// The pointers into the block that begins at this address, and their name.
     fn numbered(&self, block: u64) -> Option<(String, &Named)> {
         let number = self.0.iter().position(|known| known.block == block)?;
         Some((format!("ptr{}", number + 1), &self.0[number]))
     }
 
-    /// What a word in an atomic of this type is called, if it is one of them.
+    /// The name of a word in an atomic of this type, if the word is a pointer.
     pub(super) fn name(&self, machine: &Machine, ty: AtomicType, bits: u64) -> Option<String> {
         let Pointer { block, at, tag, .. } = pointer(machine, ty, bits)?;
         let (mut name, known) = self.numbered(block)?;
@@ -106,19 +106,20 @@ impl Pointers {
     }
 }
 
-/// A word that leads somewhere.
+/// A word that is a pointer.
 struct Pointer {
-    /// Where the block begins that it leads into.
+    /// The beginning of the block that the pointer leads into.
     block: u64,
-    /// Where it leads to. What else is there has an address that is a multiple of `align`.
+    /// The address that the pointer leads to. Other objects have addresses that are multiples of
+    /// `align`.
     at: u64,
     align: u64,
-    /// What is in the bits that are no address.
+    /// The value in the bits that are no address.
     tag: u64,
 }
 
-/// This word as a pointer, if it is one. What leads into no block that is known, but is a pointer
-/// by its type, is told whole.
+/// This word as a pointer, if it is one. A word of a pointer type that leads into no known block
+/// keeps all its bits.
 fn pointer(machine: &Machine, ty: AtomicType, bits: u64) -> Option<Pointer> {
     let address = address_in(bits);
     match machine.names.block_around(address) {

@@ -1,9 +1,9 @@
-//! What does the program call what it uses?
+//! Which name does the program have for the objects it uses?
 //!
-//! What it writes before the dot where it is used first, with the index that an element of an array
-//! has in fact. A part of a block that the execution has a pointer to is called by that pointer, so
-//! that a list is seen in the events on its nodes: `ptr2.next`, whoever reaches it as `node.next`,
-//! `(*tail).next` or `self.next`.
+//! The name is the expression before the dot at the object's first use; an element of an array has
+//! its actual index. A part of a block is named by a pointer to the block, if the execution has
+//! such a pointer. So the nodes of a list show the list in the events: `ptr2.next`, whether the
+//! program writes `node.next`, `(*tail).next` or `self.next`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ use crate::rt::event::verdict::{DataRace, Effect};
 use crate::rt::event::{Site, Trace};
 use crate::rt::object::machine::Machine;
 
-/// What the memory of a data race is called: what the table calls it, if a shim is there; otherwise
-/// by the program, or where it was accessed first.
+/// The name of the memory of a data race: the table's name, if a shim is at that address; otherwise
+/// the program's name, or the place of the first access.
 pub(super) fn raced(
     race: &DataRace,
     trace: &Trace,
@@ -52,7 +52,7 @@ pub(super) fn raced(
     })
 }
 
-/// What the program calls the objects where they are used first, if it has not named them
+/// The program's names for objects at their first uses, for objects that the program has not named
 /// otherwise.
 pub(super) fn receivers(
     uses: &[(ThreadId, (Operation, Site))],
@@ -71,15 +71,15 @@ pub(super) fn receivers(
     let written: Vec<(ObjectId, Receiver, Option<String>)> = nameless
         .filter_map(|(object, site)| {
             let owner = match machine.kind(object) {
-                // It is the whole that has them.
+                // The whole object has references, not this count.
                 Some(ObjectKind::Count { .. }) => None,
                 _ => pointers.to_owner_of(machine, machine.names.place(object).region),
             };
             Some((object, sources.written(site)?, owner))
         })
         .collect();
-    // A pointer may lead to a part of what has this field, such as the node in a queue. Only those
-    // of several nodes have to be told from each other.
+    // A pointer may lead to a part of the object that has this field, such as the node in a queue.
+    // Fields need different names only if they belong to several nodes.
     let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, it, owner) in &written {
         if let (Some(owner), Some(field)) = (owner, &it.field) {
@@ -104,8 +104,8 @@ pub(super) fn receivers(
     receivers
 }
 
-/// What the program calls what it uses here: the field of what a pointer leads to, if it is in a
-/// block that the execution has a pointer to.
+/// The program's name for the object it uses here: the field behind a pointer, if the object is in
+/// a block that the execution has a pointer to.
 pub(super) fn written(
     site: Site,
     region: Region,

@@ -1,14 +1,15 @@
-//! Whose result is it that a thread and its handle own together?
+//! Which thread's result is the block that a thread and its handle share?
 //!
-//! The block of a thread's closure and result is no object of the program, so its source has no
-//! name for it. It is made directly before the thread is spawned, and its owners give it up at the
-//! place of the spawn.
+//! The block of a thread's closure and result is no object of the program, so the source has no
+//! name for it. The block is made directly before the thread is spawned, and its owners drop it at
+//! the place of the spawn.
 
 use crate::rt::event::id::{Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::{Site, Trace};
 
-/// The thread whose result has its owners counted in this memory, by operations at this place.
+/// The thread with its result in the block that this memory counts the references of, by operations
+/// at this place.
 pub(super) fn whose(trace: &Trace, region: Region, site: Site) -> Option<ThreadId> {
     let Region::Heap {
         thread: by, events, ..

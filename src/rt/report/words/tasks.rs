@@ -1,8 +1,8 @@
-//! How is it worded that a task is awaited?
+//! Which words describe the wait for a task?
 //!
-//! A task and who awaits it have one atomic in common, in which bits say what becomes of it. The
-//! program does not know of these bits; what it calls the operations on them is "await" and the
-//! task's end.
+//! A task and the thread that awaits it share one atomic, and the bits of the atomic are the state
+//! of the task. The program does not know these bits; in its terms the operations on them are
+//! "await" and the end of the task.
 
 use super::Names;
 use crate::rt::event::Event;
@@ -11,7 +11,7 @@ use crate::rt::event::operation::{
     AtomicType, ObjectKind, OpKind, Operation, TASK_AWAITED, TASK_DONE,
 };
 
-/// What is in the atomic of a task.
+/// The words for the value of a task's atomic.
 pub(super) fn state(bits: u64) -> &'static str {
     match bits {
         0 => "not done",
@@ -25,7 +25,7 @@ impl Names<'_> {
         self.machine.kind(object) == Some(ObjectKind::Atomic(AtomicType::Task))
     }
 
-    /// What an operation on the atomic of a task is about, if it is one.
+    /// The words for an announced operation, if it is on the atomic of a task.
     pub(super) fn announced_on_task(&self, operation: &Operation) -> Option<String> {
         let OpKind::Rmw { operand, .. } = operation.kind else {
             return None;
@@ -37,7 +37,7 @@ impl Names<'_> {
         })
     }
 
-    /// What came of it.
+    /// The words for an operation that has happened, if it is on the atomic of a task.
     pub(super) fn happened_on_task(&self, event: &Event) -> Option<String> {
         let announced = self.announced_on_task(&event.operation)?;
         let found = event.outcome.value().unwrap_or_default();

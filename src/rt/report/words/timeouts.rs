@@ -1,8 +1,9 @@
-//! How is it worded that a wait on a condition variable ends without a notification?
+//! Which words describe a wait on a condition variable that ends without a notification?
 //!
-//! Its time is over, or it ends before that for no reason, if the test wants that explored. The
-//! event is the same; a choice of the thread says which it is. A wait without a time has chosen
-//! before it began, and its end is another event.
+//! Either the time of the wait is over, or the wait ends spuriously before that, if the test has
+//! spurious wake-ups explored. The event is the same; a later choice of the thread says which of
+//! the two it is. A wait without a time limit has chosen before it began, and its end is another
+//! event.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::rt::event::operation::{Choice, OpKind};
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 
-/// How a wait has ended that nobody has notified.
+/// How a wait ended that no notification ended.
 #[derive(Clone, Copy)]
 pub(super) enum Unnotified {
     TimedOut,
@@ -21,7 +22,7 @@ pub(super) enum Unnotified {
     Undecided,
 }
 
-/// The waits that have ended like that, each by its thread and the index of its last event.
+/// The waits that ended without a notification, each by its thread and the index of its last event.
 pub(super) fn unnotified(
     trace: &Trace,
     machine: &Machine,
@@ -38,7 +39,7 @@ fn how(trace: &Trace, machine: &Machine, at: usize) -> Unnotified {
     let events = trace.events();
     let awake = &events[at];
     let chooses = |kind: &OpKind, asked: Choice| matches!(kind, OpKind::Choose { what, .. } if *what == asked);
-    // One with a time chooses afterwards, unless it may not end for no reason any more.
+    // A wait with a time limit chooses afterwards, unless no more spurious wake-ups are allowed.
     let next = events[at + 1..].iter().find(|it| it.thread == awake.thread);
     match next {
         Some(next) if chooses(&next.operation.kind, Choice::HasWokenUp) => {
@@ -59,7 +60,7 @@ fn how(trace: &Trace, machine: &Machine, at: usize) -> Unnotified {
 }
 
 impl Names<'_> {
-    /// What a wait did that has ended without a notification, after the name of the condition
+    /// The words for a wait that ended without a notification, behind the name of the condition
     /// variable.
     pub(super) fn ended_unnotified(&self, event: &Event) -> &'static str {
         match self.unnotified.get(&(event.thread, event.index)) {

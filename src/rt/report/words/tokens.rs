@@ -1,23 +1,23 @@
-//! How is a wait for a token worded?
+//! Which words describe a wait for a token?
 //!
-//! A thread has a token to be unparked with; so has a `Notify`, and a task to be woken by its
-//! waker. They are one kind of object, and the program calls what happens to them by different
-//! words.
+//! A thread has a token, which `unpark` sets. A `Notify` has a token as well, and so has a task;
+//! the task's waker sets it. All are one kind of object, and the program has different words for
+//! the operations on them.
 
 use super::Names;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 use crate::rt::object::machine::Machine;
 
-/// Whose a token is.
+/// The owner of a token.
 enum Whose {
     Thread(String),
     Task(String),
     Notify(String),
 }
 
-/// What a token is called that the program has no name for: the one of a task, which nobody but its
-/// waker and the thread that runs it ever touches. That thread has allocated it.
+/// The name of a token that the program has no name for: the token of a task, which only its waker
+/// and the thread that runs the task touch. That thread has allocated the token.
 pub(super) fn nameless(
     machine: &Machine,
     object: ObjectId,
@@ -40,7 +40,7 @@ impl Names<'_> {
         }
     }
 
-    /// What a thread is about to do to a token.
+    /// The words for an announced operation on a token.
     pub(super) fn announced_on_token(&self, object: ObjectId, kind: &OpKind) -> String {
         match (kind, self.token(object)) {
             (OpKind::ParkTimeout, _) => "park_timeout".to_owned(),
@@ -53,7 +53,7 @@ impl Names<'_> {
         }
     }
 
-    /// What came of a wait for a token, which was taken if it is `ok`.
+    /// The words for a wait for a token that has happened; the token was taken if `ok`.
     pub(super) fn happened_on_token(&self, object: ObjectId, kind: &OpKind, ok: bool) -> String {
         match (kind, self.token(object)) {
             (OpKind::ParkTimeout, _) if !ok => "park_timeout ends without an unpark".to_owned(),
@@ -67,7 +67,7 @@ impl Names<'_> {
         }
     }
 
-    /// What ends a wait for a token.
+    /// The action that ends a wait for a token.
     pub(super) fn end_of_token_wait(&self, object: ObjectId) -> String {
         match self.token(object) {
             Whose::Thread(thread) => format!("{thread} is unparked"),
@@ -76,7 +76,7 @@ impl Names<'_> {
         }
     }
 
-    /// What a thread does that waits for a token, after its name.
+    /// The state of a thread that waits for a token, as words behind the thread's name.
     pub(super) fn waiting_for_token(&self, object: ObjectId) -> String {
         match self.token(object) {
             Whose::Thread(_) => "is parked".to_owned(),
