@@ -1,0 +1,92 @@
+//! What does an event know of the others?
+//!
+//! A row has a word for each thread: how many of the thread's events are known. A row is never
+//! changed once it is made, so events share rows, and to take an event back is to cut the rows off
+//! that it has made.
+
+use crate::rt::event::id::ThreadId;
+
+/// A row, by its number.
+pub(super) type Row = u32;
+
+/// The row that knows nothing.
+pub(super) const NOTHING: Row = 0;
+
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    width: usize,
+    words: Vec<u32>,
+}
+
+impl Rows {
+    /// Rows for so many threads.
+    pub(super) fn new(threads: usize) -> Rows {
+        Rows {
+            width: threads,
+            words: vec![0; threads],
+        }
+    }
+
+    /// How many words there are, for [`Rows::truncate`].
+    pub(super) fn mark(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Forgets the rows that were made since.
+    pub(super) fn truncate(&mut self, mark: usize) {
+        self.words.truncate(mark);
+    }
+
+    pub(super) fn words(&self, row: Row) -> &[u32] {
+        let start = row as usize * self.width;
+        &self.words[start..start + self.width]
+    }
+
+    /// How many events of `thread` the row knows.
+    #[inline]
+    pub(super) fn get(&self, row: Row, thread: ThreadId) -> u32 {
+        self.words[row as usize * self.width + thread.index()]
+    }
+
+    /// What `a` and `b` know.
+    pub(super) fn join(&mut self, a: Row, b: Row) -> Row {
+        let covers = |more: Row, less: Row| {
+            let pairs = self.words(more).iter().zip(self.words(less));
+            pairs.into_iter().all(|(more, less)| more >= less)
+        };
+        if a == b || covers(a, b) {
+            return a;
+        }
+        if covers(b, a) {
+            return b;
+        }
+        let joined = self.copy(a);
+        self.add(joined, b);
+        joined
+    }
+
+    /// What `row` knows, and `count` events of `thread`.
+    pub(super) fn with(&mut self, row: Row, thread: ThreadId, count: u32) -> Row {
+        let new = self.copy(row);
+        self.words[new as usize * self.width + thread.index()] = count;
+        new
+    }
+
+    /// Adds what `other` knows to the row that was made last, before it is handed out.
+    pub(super) fn add(&mut self, last: Row, other: Row) {
+        debug_assert_eq!((last as usize + 1) * self.width, self.words.len());
+        let (earlier, mine) = self.words.split_at_mut(last as usize * self.width);
+        let start = other as usize * self.width;
+        let theirs = &earlier[start..start + self.width];
+        for (mine, &theirs) in mine.iter_mut().zip(theirs) {
+            *mine = theirs.max(*mine);
+        }
+    }
+
+    fn copy(&mut self, row: Row) -> Row {
+        let new = self.words.len() / self.width;
+        let start = row as usize * self.width;
+        self.words.extend_from_within(start..start + self.width);
+        new as Row
+    }
+}

@@ -1,0 +1,143 @@
+//! What may an atomic operation come out as, under a memory model?
+//!
+//! An execution under a weak memory model is a graph ([`graph`]): which store each load reads, and
+//! in which order the stores of each location come. A step of a thread is therefore an operation
+//! *and* its [`Outcome`]: a load names the store that it reads, a store names the store that it
+//! goes behind. A [`MemoryModel`] says which outcomes there are. `docs/WEAK_MEMORY.md` has the
+//! model, and what of it is checked.
+//!
+//! | model | file |
+//! |---|---|
+//! | sequential consistency: each operation has its newest outcome | `sc.rs` |
+//! | C11: RC11 with the release sequences of C++20 | `c11.rs`, its third axiom `psc.rs` |
+//!
+//! `lookout.rs` tells from the executions under the first whether the second has more. `search.rs`
+//! visits each graph of a program once. Nothing in here knows of other objects than atomics, of
+//! coroutines or of memory.
+
+pub(crate) mod c11;
+mod clocks;
+pub(crate) mod graph;
+pub(crate) mod lookout;
+mod psc;
+pub(crate) mod sc;
+pub(crate) mod search;
+
+#[cfg(test)]
+mod axioms;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::Operation;
+use graph::Graph;
+
+/// The name of a store: its thread and the number of the event in it, or an object that has its
+/// initial value. Names are the same in all executions, whatever else happens in them. Each object
+/// has an initial value of its own: with one name for all of them, a read-modify-write of one
+/// object would look like the rival of one of another object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct StoreRef {
+    /// [`StoreRef::INITIAL`], or the thread's number.
+    thread: u32,
+    /// The object's number, or the number of the event in its thread, from 0.
+    index: u32,
+}
+
+impl StoreRef {
+    const INITIAL: u32 = u32::MAX;
+
+    /// The initial value of `object`.
+    pub(crate) const fn initial(object: ObjectId) -> StoreRef {
+        StoreRef {
+            thread: StoreRef::INITIAL,
+            index: object.0,
+        }
+    }
+
+    /// The store that is the event of this `index` of `thread`.
+    pub(crate) const fn of(thread: ThreadId, index: u32) -> StoreRef {
+        StoreRef {
+            thread: thread.0,
+            index,
+        }
+    }
+
+    /// The thread of the store and the number of the event in it; `None` for an initial value.
+    pub(crate) fn event(self) -> Option<(ThreadId, u32)> {
+        (self.thread != StoreRef::INITIAL).then_some((ThreadId(self.thread), self.index))
+    }
+}
+
+/// What an operation comes out as. The values follow from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Outcome {
+    /// A fence has one outcome.
+    Done,
+    /// A load, a read-modify-write or a compare-exchange reads this store.
+    Reads(StoreRef),
+    /// A weak compare-exchange reads this store, which has the expected value, and fails all the
+    /// same.
+    Spurious(StoreRef),
+    /// A store goes directly behind this one in the modification order.
+    Behind(StoreRef),
+}
+
+/// Where a store may go in a modification order that has grown since that was decided.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Interval {
+    /// Somewhere behind this store,
+    pub(crate) after: StoreRef,
+    /// and somewhere before that one, which was the next one then; `None` if none was.
+    pub(crate) before: Option<StoreRef>,
+}
+
+/// An [`Outcome`] as sleep sets and wakeup trees keep it: what it says stays true when other
+/// threads go on. The place of a store is an interval: a later store may come between it and the
+/// one that it went behind.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Decision {
+    Done,
+    Reads(StoreRef),
+    Spurious(StoreRef),
+    Within(Interval),
+}
+
+/// What a thread is about to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Access {
+    pub(crate) operation: Operation,
+    /// The value that a waiting loop waits for: the last pass of the loop is the event, and the
+    /// thread is blocked while no store with this value can be read. `None` if the operation does
+    /// not wait.
+    pub(crate) until: Option<u64>,
+}
+
+/// What a memory model says of the graph that it holds.
+pub(crate) trait MemoryModel {
+    /// The execution so far.
+    fn graph(&self) -> &Graph;
+    /// Every outcome that `access` may have as the next event of `thread`, the newest first.
+    /// Without one the thread is blocked.
+    fn outcomes(&mut self, thread: ThreadId, access: &Access, outcomes: &mut Vec<Outcome>);
+    /// The outcome with which nothing is old: a load reads the last store of the modification
+    /// order, and a store goes behind it. Every model allows that. `None` if the thread waits for
+    /// another value.
+    fn newest(&self, access: &Access) -> Option<Outcome> {
+        self.graph().newest(access)
+    }
+    /// Whether `access`, decided before other threads went on, may still come out as decided, and
+    /// which outcome that is now.
+    fn available(
+        &mut self,
+        thread: ThreadId,
+        access: &Access,
+        decision: &Decision,
+    ) -> Option<Outcome>;
+    /// Makes `access` the next event of `thread`, with an outcome that it may have.
+    fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome);
+    /// Takes the last event back.
+    fn undo(&mut self);
+}

@@ -1,0 +1,66 @@
+//! What comes of an operation if memory is sequentially consistent?
+//!
+//! Each operation has its newest outcome; a weak compare-exchange may fail as well. Events are
+//! taken in the order of an interleaving. Each interleaving is one; two of them are the same
+//! execution if their graphs are.
+
+use super::c11::outcomes_between;
+use super::graph::Graph;
+use super::{Access, Decision, MemoryModel, Outcome};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sc {
+    graph: Graph,
+}
+
+impl Sc {
+    pub(crate) fn new(graph: Graph) -> Sc {
+        Sc { graph }
+    }
+}
+
+/// The outcomes of `access` that are not old.
+pub(super) fn newest_outcomes(graph: &Graph, access: &Access, outcomes: &mut Vec<Outcome>) {
+    outcomes.clear();
+    let object = access.operation.object;
+    match access.operation.kind {
+        OpKind::Fence { .. } => outcomes.push(Outcome::Done),
+        _ => {
+            let last = graph.last_place(object);
+            outcomes_between(graph, access, last, last + 1, outcomes);
+        }
+    }
+}
+
+impl MemoryModel for Sc {
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn outcomes(&mut self, _thread: ThreadId, access: &Access, outcomes: &mut Vec<Outcome>) {
+        newest_outcomes(&self.graph, access, outcomes);
+    }
+
+    /// Only what is still the newest outcome.
+    fn available(
+        &mut self,
+        thread: ThreadId,
+        access: &Access,
+        decision: &Decision,
+    ) -> Option<Outcome> {
+        let mut outcomes = Vec::new();
+        self.outcomes(thread, access, &mut outcomes);
+        let is_it = |outcome: &Outcome| self.graph.decision(access, *outcome) == *decision;
+        outcomes.into_iter().find(is_it)
+    }
+
+    fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
+        self.graph.take(thread, access, outcome);
+    }
+
+    fn undo(&mut self) {
+        self.graph.undo();
+    }
+}

@@ -1,0 +1,45 @@
+//! Do the models say what the axioms say, and does the search find every graph once?
+
+mod families;
+mod litmus;
+mod lookouts;
+mod random;
+
+use super::c11::{Axioms, C11};
+use super::sc::Sc;
+use super::search::Program;
+use super::testing::{Found, Litmus, brute_force};
+
+/// The models of the tables.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Model {
+    Sc,
+    Rc11,
+    ReleaseAcquire,
+}
+
+const MODELS: [Model; 3] = [Model::Sc, Model::Rc11, Model::ReleaseAcquire];
+
+impl Model {
+    /// The axioms of a model that has some.
+    fn axioms(self) -> Axioms {
+        match self {
+            Model::Sc => unreachable!("sequential consistency is no matter of axioms here"),
+            Model::Rc11 => Axioms::Rc11,
+            Model::ReleaseAcquire => Axioms::ReleaseAcquire,
+        }
+    }
+}
+
+/// The graphs of a program under a model.
+fn graphs(program: &Litmus, model: Model) -> Found {
+    let graph = program.begin();
+    let found = match model {
+        Model::Sc => brute_force(program, &mut Sc::new(graph), usize::MAX, &mut |_, _| ()),
+        _ => {
+            let mut model = C11::new(graph, model.axioms());
+            brute_force(program, &mut model, usize::MAX, &mut |_, _| ())
+        }
+    };
+    found.expect("there is no limit")
+}
