@@ -4,6 +4,7 @@ mod families;
 mod litmus;
 mod lookouts;
 mod random;
+mod searches;
 
 use super::c11::{Axioms, C11};
 use super::sc::Sc;

@@ -1,0 +1,101 @@
+//! What is known of an execution that has ended?
+
+use super::super::{Access, MemoryModel, Outcome};
+use super::{Level, Step};
+use crate::rt::event::id::{ObjectId, ThreadId};
+
+/// An event of the execution that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub(super) step: Step,
+    /// Which event of its thread it is.
+    pub(super) index: u32,
+    /// What it reads, if anything.
+    pub(super) outcome: Outcome,
+    /// Its place in the final modification order, if it is a store.
+    pub(super) rank: usize,
+    pub(super) modifies: bool,
+    /// Whether it is an await that does not read the last store of all.
+    pub(super) is_stale: bool,
+}
+
+/// The execution that has ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) made: Vec<Made>,
+    /// For each thread where its events are.
+    pub(super) threads: Vec<Vec<u32>>,
+    /// For each event how many events of each thread it cannot be without.
+    pub(super) past: Vec<Vec<u32>>,
+    /// What threads have announced that are blocked.
+    pub(super) blocked: Vec<(ThreadId, Access)>,
+    pub(super) has_sequential: bool,
+    /// How many events the execution before had as well.
+    pub(super) kept: usize,
+}
+
+impl Ended {
+    pub(super) fn of<M: MemoryModel>(
+        model: &M,
+        levels: &[Level],
+        blocked: Vec<(ThreadId, Access)>,
+    ) -> Ended {
+        let graph = model.graph();
+        let events = graph.events().iter().zip(levels);
+        let made = events.map(|(event, level)| {
+            let (step, outcome) = level.made.expect("the execution has come by");
+            let object = event.object();
+            let last = (object != ObjectId::NONE).then(|| graph.last_place(object));
+            Made {
+                step,
+                index: event.index,
+                outcome,
+                rank: match event.written {
+                    Some(_) => graph.place(object, event.name()),
+                    None => 0,
+                },
+                modifies: event.modifies(),
+                is_stale: event.access.until.is_some()
+                    && event.reads().map(|store| graph.place(object, store)) != last,
+            }
+        });
+        Ended {
+            made: made.collect(),
+            threads: graph
+                .threads()
+                .map(|t| graph.positions_of(t).to_vec())
+                .collect(),
+            past: (0..graph.len() as u32)
+                .map(|p| graph.past(p).to_vec())
+                .collect(),
+            blocked,
+            has_sequential: !graph.sequential().is_empty(),
+            kept: 0,
+        }
+    }
+
+    /// Whether the event at `later` cannot be without the one at `earlier`, or is that.
+    pub(super) fn needs(&self, later: usize, earlier: usize) -> bool {
+        let Made { step, index, .. } = self.made[earlier];
+        self.past[later][step.thread.index()] > index
+    }
+
+    /// What the thread does behind so many of its events.
+    pub(super) fn access(&self, thread: ThreadId, made: u32) -> Option<Access> {
+        let positions = &self.threads[thread.index()];
+        match positions.get(made as usize) {
+            Some(&position) => Some(self.made[position as usize].step.access),
+            None if made as usize == positions.len() => {
+                let blocked = self.blocked.iter().find(|(other, _)| *other == thread);
+                blocked.map(|&(_, access)| access)
+            }
+            None => None,
+        }
+    }
+}
+
+/// The events that are left of `rest` without those that need one of `gone`.
+pub(super) fn without(ended: &Ended, rest: &[usize], gone: &[usize]) -> Vec<usize> {
+    let stays = |&event: &usize| !gone.iter().any(|&gone| ended.needs(event, gone));
+    rest.iter().copied().filter(stays).collect()
+}

@@ -1,0 +1,150 @@
+//! Is a sequence explored or planned already, and if not, where does it go?
+
+use super::super::graph::Graph;
+use super::super::{Decision, Interval, MemoryModel, Outcome, StoreRef};
+use super::trap::Trap;
+use super::{Program, Search, Step, is_available, is_within};
+
+/// A node of a wakeup tree.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) step: Step,
+    pub(super) children: Vec<Node>,
+}
+
+impl<M: MemoryModel, P: Program> Search<'_, M, P> {
+    /// Plans the sequence of the events from `first` on, unless something that is asleep or planned
+    /// there covers it.
+    pub(super) fn plan(&mut self, first: usize) {
+        self.stats.candidates += 1;
+        for at in 0..self.levels[first].sleep.len() {
+            let sleeper = self.levels[first].sleep[at];
+            if self.begins_with(first, &sleeper) {
+                return;
+            }
+        }
+        let length = self.model.graph().len();
+        let mut tree = std::mem::take(&mut self.levels[first].tree);
+        self.insert(first, &mut tree);
+        self.levels[first].tree = tree;
+        self.shorten(length);
+    }
+
+    /// Whether the sequence from `first` on can begin with the step.
+    fn begins_with(&mut self, first: usize, step: &Step) -> bool {
+        let graph = self.model.graph();
+        let mut positions = graph.positions_of(step.thread).iter();
+        match positions.find(|&&position| position as usize >= first) {
+            Some(&position) => self.is_same(position, &step.decision),
+            None => self.is_available_behind(step),
+        }
+    }
+
+    fn is_available_behind(&mut self, step: &Step) -> bool {
+        if self.lacks(Trap::Available) {
+            return false;
+        }
+        is_available(&mut self.model, step)
+    }
+
+    /// Whether the event at this position came out as was decided.
+    fn is_same(&self, position: u32, decision: &Decision) -> bool {
+        let graph = self.model.graph();
+        let event = graph.at(position);
+        let outcome = match event.outcome {
+            Outcome::Behind(_) => {
+                let object = event.object();
+                let before = graph.place(object, event.name()) - 1;
+                if self.lacks(Trap::Interval) {
+                    return matches!(decision, Decision::Within(interval)
+                        if interval.after == graph.store_at(object, before));
+                }
+                Outcome::Behind(graph.store_at(object, before))
+            }
+            outcome => outcome,
+        };
+        is_within(graph, event.object(), decision, outcome)
+    }
+
+    /// Inserts the sequence of the events from `first` on into a tree. The graph gets the steps of
+    /// the tree that the sequence does not have.
+    fn insert(&mut self, first: usize, tree: &mut Vec<Node>) {
+        let length = self.model.graph().len() as u32;
+        let mut rest: Vec<u32> = (first as u32..length).collect();
+        // The events that a branch has, from the point on.
+        let mut path: Vec<u32> = Vec::new();
+        let mut nodes = tree;
+        loop {
+            let mut next = None;
+            for (at, node) in nodes.iter().enumerate() {
+                let Node { step, .. } = node;
+                let graph = self.model.graph();
+                let mut mine = rest.iter();
+                match mine.position(|&position| graph.at(position).thread == step.thread) {
+                    Some(item) => {
+                        if self.is_same(rest[item], &step.decision) {
+                            path.push(rest.remove(item));
+                            next = Some(at);
+                            break;
+                        }
+                    }
+                    None => {
+                        if self.is_available_behind(step) {
+                            let Step {
+                                thread,
+                                access,
+                                decision,
+                            } = *step;
+                            let outcome = self.model.available(thread, &access, &decision);
+                            let outcome = outcome.expect("it is available");
+                            path.push(self.model.graph().len() as u32);
+                            self.model.take(thread, &access, outcome);
+                            next = Some(at);
+                            break;
+                        }
+                    }
+                }
+            }
+            let Some(at) = next else { break };
+            nodes = &mut nodes[at].children;
+            if nodes.is_empty() {
+                return;
+            }
+        }
+        self.stats.planned += 1;
+        for position in rest {
+            let graph = self.model.graph();
+            let event = graph.at(position);
+            let is_there = |store: u32| (store as usize) < first || path.contains(&store);
+            let decision = match event.outcome {
+                Outcome::Behind(_) => decided_among(graph, position, is_there),
+                outcome => graph.decision(&event.access, outcome),
+            };
+            path.push(position);
+            let step = Step {
+                thread: event.thread,
+                access: event.access,
+                decision,
+            };
+            nodes.push(Node {
+                step,
+                children: Vec::new(),
+            });
+            nodes = &mut nodes.last_mut().expect("a node was added").children;
+        }
+    }
+}
+
+/// Where the store at `position` goes among the stores that are there.
+fn decided_among(graph: &Graph, position: u32, is_there: impl Fn(u32) -> bool) -> Decision {
+    let object = graph.at(position).object();
+    let stores = graph.stores(object);
+    let at = graph.place(object, graph.at(position).name()) - 1;
+    let mut earlier = stores[..at].iter().rev().filter(|&&store| is_there(store));
+    let mut later = stores[at + 1..].iter().filter(|&&store| is_there(store));
+    let name = |&store: &u32| graph.at(store).name();
+    Decision::Within(Interval {
+        after: earlier.next().map_or(StoreRef::initial(object), name),
+        before: later.next().map(name),
+    })
+}

@@ -1,0 +1,308 @@
+//! What else is possible, if an event of the execution that has ended does not happen?
+//!
+//! Either the thread of the event has another outcome, behind all events that do not need the
+//! event; or the event is a read-modify-write, and another thread modifies the store that it reads.
+//! No other pair of events conflicts: what a load, a store or a fence takes away, the thread that
+//! loses it can replace by the newest outcome, which is always possible.
+//!
+//! An await has no such outcome if only an old store lets it go on. With `SeqCst` events it can
+//! then keep an outcome from other threads for good, and they can keep one from it. So these awaits
+//! are left out.
+
+use super::super::{Access, MemoryModel, Outcome, StoreRef};
+use super::ended::{Ended, Made, without};
+use super::trap::Trap;
+use super::{Program, Search, Step, is_available, is_within};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
+
+impl<M: MemoryModel, P: Program> Search<'_, M, P> {
+    /// Appends these events of the execution to the graph, which has what they need. They read the
+    /// same stores, and the stores among them keep their order.
+    fn append(&mut self, ended: &Ended, events: impl IntoIterator<Item = usize>) {
+        for event in events {
+            let Made {
+                step,
+                outcome,
+                rank,
+                ..
+            } = ended.made[event];
+            let outcome = match outcome {
+                Outcome::Behind(_) => {
+                    let graph = self.model.graph();
+                    let object = step.access.operation.object;
+                    let stores = graph.stores(object).iter().rev();
+                    let mut earlier = stores.map(|&store| graph.at(store).name());
+                    let earlier = earlier.find(|name| {
+                        let (thread, index) = name.event().expect("it is no initial value");
+                        let position = ended.threads[thread.index()][index as usize];
+                        ended.made[position as usize].rank < rank
+                    });
+                    Outcome::Behind(earlier.unwrap_or(StoreRef::initial(object)))
+                }
+                reads => reads,
+            };
+            self.model.take(step.thread, &step.access, outcome);
+        }
+    }
+
+    /// Takes events back until so many are left.
+    pub(super) fn shorten(&mut self, length: usize) {
+        while self.model.graph().len() > length {
+            self.model.undo();
+        }
+    }
+
+    /// Every outcome of `access`.
+    fn outcomes(&mut self, thread: ThreadId, access: &Access) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        self.model.outcomes(thread, access, &mut outcomes);
+        outcomes
+    }
+
+    /// Plans what is possible without the event at `first`. The graph ends before the event.
+    pub(super) fn reverse(&mut self, ended: &Ended, first: usize) {
+        let Made { step, modifies, .. } = ended.made[first];
+        let rest = first + 1..ended.made.len();
+        let rest: Vec<usize> = rest.filter(|&event| !ended.needs(event, first)).collect();
+        if self.lacks(Trap::Whole) {
+            return self.reverse_in_pieces(ended, first, &rest);
+        }
+        let is_fence = matches!(step.access.operation.kind, OpKind::Fence { .. });
+        if !is_fence {
+            self.append(ended, rest.iter().copied());
+            for outcome in self.outcomes(step.thread, &step.access) {
+                if self.is_other(&step, outcome) && self.may_reverse(ended, first, outcome) {
+                    self.plan_with(first, step.thread, &step.access, outcome);
+                }
+            }
+            if modifies && !self.lacks(Trap::Losers) {
+                self.reverse_with_rivals(ended, first);
+            }
+            self.shorten(first);
+        }
+        if ended.has_sequential && !self.lacks(Trap::Awaits) {
+            self.reverse_behind_awaits(ended, first, &rest);
+        }
+    }
+
+    /// Plans the read-modify-writes of other threads that read the store which the one at `first`
+    /// reads. The graph has all events that do not need that one.
+    fn reverse_with_rivals(&mut self, ended: &Ended, first: usize) {
+        let step = ended.made[first].step;
+        let object = step.access.operation.object;
+        for thread in self.model.graph().threads() {
+            if thread == step.thread {
+                continue;
+            }
+            let made = self.model.graph().made(thread);
+            let Some(access) = ended.access(thread, made) else {
+                continue;
+            };
+            let kind = access.operation.kind;
+            if access.operation.object != object
+                || matches!(kind, OpKind::Load { .. } | OpKind::Store { .. })
+            {
+                continue;
+            }
+            for outcome in self.outcomes(thread, &access) {
+                self.model.take(thread, &access, outcome);
+                if self.lacks(Trap::Rivals) || !is_available(&mut self.model, &step) {
+                    self.plan(first);
+                }
+                self.model.undo();
+            }
+        }
+    }
+
+    /// Whether the outcome is another one than the step has.
+    fn is_other(&self, step: &Step, outcome: Outcome) -> bool {
+        let object = step.access.operation.object;
+        !is_within(self.model.graph(), object, &step.decision, outcome)
+    }
+
+    /// Whether the rules that a test has not left out let the event at `first` have this outcome.
+    fn may_reverse(&self, ended: &Ended, first: usize, outcome: Outcome) -> bool {
+        let Made { step, modifies, .. } = ended.made[first];
+        let graph = self.model.graph();
+        let (Outcome::Reads(store) | Outcome::Behind(store)) = outcome else {
+            return true;
+        };
+        if self.lacks(Trap::Old) && first < ended.kept {
+            let position = store
+                .event()
+                .map(|(thread, index)| ended.threads[thread.index()][index as usize] as usize);
+            return position.is_some_and(|position| position >= ended.kept);
+        }
+        if self.lacks(Trap::Anew)
+            && let OpKind::CompareExchange { .. } = step.access.operation.kind
+        {
+            let object = step.access.operation.object;
+            let value = graph.value_at(object, graph.place(object, store));
+            return graph.effect(&step.access, value, false).0.is_some() == modifies;
+        }
+        true
+    }
+
+    /// Plans what is possible without the event at `first` where an await among the `rest` that
+    /// reads an old store stands in the way, or where the event at `first` is such an await.
+    fn reverse_behind_awaits(&mut self, ended: &Ended, first: usize, rest: &[usize]) {
+        let Made { step, is_stale, .. } = ended.made[first];
+        if !is_stale && !rest.iter().any(|&event| ended.made[event].is_stale) {
+            return;
+        }
+        for thread in self.model.graph().threads() {
+            self.reverse_without(ended, first, rest, thread);
+            if !is_stale || thread == step.thread {
+                continue;
+            }
+            // Each event of the other thread, and what needs that event, is left out in turn.
+            for &event in rest {
+                if ended.made[event].step.thread == thread {
+                    let way = without(ended, rest, &[event]);
+                    self.reverse_without(ended, first, &way, thread);
+                }
+            }
+        }
+    }
+
+    /// Plans the outcomes that `thread` has behind the events of `rest`, if they take the outcome
+    /// of the event at `first` away. Awaits that read an old store are left out together with what
+    /// needs them, but for those that the thread or the store of the outcome needs. A store needs
+    /// an await if it comes behind the await in one thread: without the await there would be no
+    /// store to read.
+    fn reverse_without(&mut self, ended: &Ended, first: usize, rest: &[usize], thread: ThreadId) {
+        let Made { step, is_stale, .. } = ended.made[first];
+        let is_own = thread == step.thread;
+        let mine = |&&event: &&usize| ended.made[event].step.thread == thread;
+        let last = rest.iter().rev().find(mine).copied();
+        let made = match last {
+            Some(last) => ended.made[last].index + 1,
+            None => self.model.graph().made(thread),
+        };
+        let Some(access) = ended.access(thread, made) else {
+            return;
+        };
+        let needed = |by: Option<usize>, event| by.is_some_and(|by| ended.needs(by, event));
+        let stale = rest
+            .iter()
+            .copied()
+            .filter(|&event| ended.made[event].is_stale);
+        let stale: Vec<usize> = stale.filter(|&event| !needed(last, event)).collect();
+        let is_source = |&event: &usize| {
+            let Made {
+                step,
+                outcome,
+                modifies,
+                ..
+            } = ended.made[event];
+            step.access.operation.object == access.operation.object
+                && (modifies || matches!(outcome, Outcome::Behind(_)))
+        };
+        let sources = rest.iter().copied().filter(is_source).map(Some);
+        let mut ways: Vec<Vec<usize>> = Vec::new();
+        for source in std::iter::once(None).chain(sources) {
+            let gone = stale
+                .iter()
+                .copied()
+                .filter(|&event| !needed(source, event));
+            let gone: Vec<usize> = gone.collect();
+            // With all awaits nothing is new, unless the event at `first` is one.
+            if !ways.contains(&gone) && (!gone.is_empty() || is_stale && !is_own) {
+                ways.push(gone);
+            }
+        }
+        if self.lacks(Trap::AllAwaits) {
+            let singles = |gone: Vec<usize>| match gone.len() {
+                0 => vec![gone],
+                _ => gone.into_iter().map(|event| vec![event]).collect(),
+            };
+            ways = ways.into_iter().flat_map(singles).collect();
+        }
+        if self.lacks(Trap::NeededAwaits) {
+            ways.truncate(1);
+        }
+        for gone in ways {
+            self.append(ended, without(ended, rest, &gone));
+            let graph = self.model.graph();
+            debug_assert_eq!(graph.made(thread), made);
+            let decided: Vec<Step> = self
+                .outcomes(thread, &access)
+                .into_iter()
+                .filter(|&outcome| !is_own || self.is_other(&step, outcome))
+                .map(|outcome| Step {
+                    thread,
+                    access,
+                    decision: self.model.graph().decision(&access, outcome),
+                })
+                .collect();
+            for other in decided {
+                self.plan_without(ended, first, rest, gone.clone(), &other);
+            }
+            self.shorten(first);
+        }
+    }
+
+    /// Plans the step behind the events of `rest` without the `gone` ones and what needs them, if
+    /// the step takes the outcome of the event at `first` away. The events that are gone come back
+    /// one by one, as long as the step is still possible.
+    fn plan_without(
+        &mut self,
+        ended: &Ended,
+        first: usize,
+        rest: &[usize],
+        mut gone: Vec<usize>,
+        other: &Step,
+    ) {
+        let step = ended.made[first].step;
+        for back in gone.clone() {
+            let mut fewer = gone.clone();
+            fewer.retain(|&event| event != back);
+            self.shorten(first);
+            self.append(ended, without(ended, rest, &fewer));
+            if is_available(&mut self.model, other) {
+                gone = fewer;
+            }
+        }
+        self.shorten(first);
+        self.append(ended, without(ended, rest, &gone));
+        let Step {
+            thread,
+            access,
+            decision,
+        } = other;
+        let outcome = self.model.available(*thread, access, decision);
+        let outcome = outcome.expect("dpor bug: a step is gone that was possible");
+        self.model.take(*thread, access, outcome);
+        if *thread == step.thread || !is_available(&mut self.model, &step) {
+            self.plan(first);
+        }
+    }
+
+    /// Plans the graph with this step behind it.
+    fn plan_with(&mut self, first: usize, thread: ThreadId, access: &Access, outcome: Outcome) {
+        self.model.take(thread, access, outcome);
+        self.plan(first);
+        self.model.undo();
+    }
+
+    /// [`Search::reverse`] without its rule that a sequence has all events that do not need the
+    /// reversed one: it ends with the store that is read.
+    fn reverse_in_pieces(&mut self, ended: &Ended, first: usize, rest: &[usize]) {
+        let step = ended.made[first].step;
+        for length in 0..=rest.len() {
+            self.append(ended, rest[..length].iter().copied());
+            let last = length.checked_sub(1).map(|last| ended.made[rest[last]]);
+            let last = last.map(|last| StoreRef::of(last.step.thread, last.index));
+            for outcome in self.outcomes(step.thread, &step.access) {
+                let (Outcome::Reads(store) | Outcome::Behind(store)) = outcome else {
+                    continue;
+                };
+                if self.is_other(&step, outcome) && last.is_none_or(|last| last == store) {
+                    self.plan_with(first, step.thread, &step.access, outcome);
+                }
+            }
+            self.shorten(first);
+        }
+    }
+}

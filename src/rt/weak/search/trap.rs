@@ -1,0 +1,27 @@
+//! Which rule of the search does a test leave out, to see that it is needed?
+
+/// A rule of the search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trap {
+    /// The place of a store is an interval.
+    Interval,
+    /// Old events are reversed: a load and a store that both lie in the prefix which the execution
+    /// kept from the one before.
+    Old,
+    /// A planned sequence has all events that do not need the reversed one.
+    Whole,
+    /// A reversed compare-exchange gets its outcomes anew.
+    Anew,
+    /// A read-modify-write can lose its store to one of another thread,
+    Losers,
+    /// if that one reads the same store.
+    Rivals,
+    /// A step covers a sequence that has no event of its thread and leaves its outcome possible.
+    Available,
+    /// Awaits that read an old store are left out,
+    Awaits,
+    /// all of them at a time,
+    AllAwaits,
+    /// but for those that the outcome needs.
+    NeededAwaits,
+}

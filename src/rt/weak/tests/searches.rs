@@ -1,0 +1,180 @@
+//! Does the search find every graph once, and is each of its rules needed?
+
+use super::super::search::{Free, Search, Stats, Trap};
+use super::families::{self, COLUMNS, SMALL, T2, T4, T5, T6};
+use super::litmus::TABLE;
+use super::random::{Menu, number, program};
+use super::*;
+
+/// The graphs that a search finds.
+fn search(program: &Litmus, axioms: Axioms, free: Free, left_out: Option<Trap>) -> (Found, Stats) {
+    let model = C11::new(program.begin(), axioms);
+    let mut search = Search::new(program, model, free);
+    if let Some(trap) = left_out {
+        search = search.leave_out(trap);
+    }
+    let mut found = Found::default();
+    let stats = search.explore(|graph| {
+        found.add(program, graph);
+        true
+    });
+    (found, stats)
+}
+
+/// What is wrong with what the search finds, if a rule is left out or none.
+fn fault(
+    program: &Litmus,
+    axioms: Axioms,
+    free: Free,
+    left_out: Option<Trap>,
+    oracle: &Found,
+) -> Option<String> {
+    let searched = std::panic::catch_unwind(|| search(program, axioms, free, left_out).0);
+    let Ok(found) = searched else {
+        return Some("the search has pruned an execution".to_owned());
+    };
+    let missing = oracle.keys().difference(&found.keys()).count();
+    let more = found.keys().difference(&oracle.keys()).count();
+    let twice = found.graphs.values().filter(|&&times| times > 1).count();
+    let has_fault = missing + more + twice > 0 || found.races != oracle.races;
+    has_fault.then(|| {
+        let all = oracle.graphs.len();
+        let races = (found.races, oracle.races);
+        format!(
+            "{missing} of {all} are missing, {more} are none, {twice} came twice, races {races:?}"
+        )
+    })
+}
+
+/// Compares what searches find with brute force, for each way to choose.
+fn check(text: &str, model: Model, choices: &[Free]) {
+    let program = Litmus::parse(text);
+    let oracle = graphs(&program, model);
+    for &free in choices {
+        let fault = fault(&program, model.axioms(), free, None, &oracle);
+        assert_eq!(fault, None, "{free:?}, {model:?}: {text}");
+    }
+}
+
+const CHOICES: [Free; 5] = [
+    Free::Last,
+    Free::Random(7),
+    Free::Random(1 << 40),
+    Free::Any(9),
+    Free::Any(1 << 41),
+];
+
+#[test]
+fn every_graph_of_the_litmus_programs_is_found_once() {
+    for &(_, text, ..) in TABLE {
+        check(text, Model::Rc11, &CHOICES);
+        check(text, Model::ReleaseAcquire, &CHOICES);
+    }
+}
+
+#[test]
+fn every_graph_of_the_small_programs_is_found_once() {
+    for &(text, ..) in SMALL {
+        // With the threads in the order in which they are written, and in the opposite one.
+        let threads: Vec<&str> = text.split('∥').rev().collect();
+        for text in [text, &threads.join("∥")] {
+            check(text, Model::Rc11, &CHOICES);
+        }
+    }
+}
+
+#[test]
+fn every_graph_of_the_families_is_found_once() {
+    for program in families::programs() {
+        for column in COLUMNS {
+            let text = column.apply(&program);
+            check(&text, Model::Rc11, &[Free::Last]);
+        }
+    }
+}
+
+#[test]
+fn every_graph_of_random_programs_is_found_once() {
+    let (mut checked, mut all, mut raced) = (0, 0, 0);
+    let programs = number("DPOR_FUZZ", 20_000);
+    for seed in number("DPOR_FUZZ_SEED", 1)..=programs {
+        let menu = match seed % 6 {
+            0 => Menu::StaleAwaits,
+            _ => Menu::All,
+        };
+        let text = program(seed, menu);
+        let litmus = Litmus::parse(&text);
+        let model = match seed % 5 {
+            0 => Model::ReleaseAcquire,
+            _ => Model::Rc11,
+        };
+        let mut holds = C11::new(litmus.begin(), model.axioms());
+        let Some(oracle) = brute_force(&litmus, &mut holds, 400, &mut |_, _| ()) else {
+            continue;
+        };
+        checked += 1;
+        all += oracle.graphs.len();
+        raced += usize::from(oracle.races > 0);
+        let free = match seed / 6 % 3 {
+            0 => Free::Last,
+            1 => Free::Random(seed),
+            _ => Free::Any(seed),
+        };
+        let fault = fault(&litmus, model.axioms(), free, None, &oracle);
+        assert_eq!(fault, None, "seed {seed}, {free:?}, {model:?}: {text}");
+    }
+    println!("{checked} programs, {all} graphs, {raced} programs with races");
+    assert!(
+        checked * 2 > programs,
+        "only {checked} of {programs} were small enough"
+    );
+}
+
+/// A rule, and a program that is explored wrongly without it.
+const TRAPS: &[(Trap, &str)] = &[
+    (Trap::Interval, "W x 1 ∥ W x 2 ∥ W x 3"),
+    (Trap::Old, T2),
+    (Trap::Old, T4),
+    (Trap::Whole, "a=R x ∥ W x 1; b=R x ∥ W x 2"),
+    (Trap::Anew, "a=A x 1 ∥ b=C x 1 2"),
+    (Trap::Rivals, "a=A x 1 ∥ b=C x 1 2"),
+    (Trap::Losers, "a=A x 1 ∥ b=C x 0 2"),
+    (Trap::Available, "W x 1; a=A x 2 ∥ W x 2"),
+    (Trap::Awaits, T5),
+    (Trap::Awaits, T6),
+    (
+        Trap::NeededAwaits,
+        "W y 1; F sc; await z==1 ∥ await y==0; W z 1 ∥ W z 2; F sc; await y==0",
+    ),
+];
+
+#[test]
+fn no_rule_of_the_search_can_be_left_out() {
+    for &(trap, text) in TRAPS {
+        let program = Litmus::parse(text);
+        let oracle = graphs(&program, Model::Rc11);
+        let fault = |left_out| fault(&program, Axioms::Rc11, Free::Last, left_out, &oracle);
+        assert_eq!(fault(None), None, "{text}");
+        assert!(fault(Some(trap)).is_some(), "{trap:?}: {text}");
+    }
+}
+
+#[test]
+fn an_await_that_an_outcome_needs_stays_where_others_are_left_out() {
+    // The second graph of the third thread's swap was lost: the first thread's await, which reads
+    // an old store like the last one, was left out as well, and with it the swap that this one was
+    // to read from.
+    let text = "await x==0; a=X y 1 ∥ W x 2; F sc; b=X y 1 ∥ W y 2; F sc; await x==0";
+    let choices: Vec<Free> = (1..100).map(|seed| Free::Random(seed * 7919)).collect();
+    check(text, Model::Rc11, &choices);
+}
+
+#[test]
+fn an_exploration_costs_few_candidates() {
+    let lastzero = Litmus::parse(&families::Column::Relaxed.apply(&families::lastzero(5)));
+    let (found, stats) = search(&lastzero, Axioms::Rc11, Free::Last, None);
+    assert_eq!(found.graphs.len(), 96);
+    // Each execution but the first is planned once.
+    assert_eq!((stats.executions, stats.planned), (96, 95));
+    assert!(stats.candidates < 15 * stats.executions, "{stats:?}");
+}
