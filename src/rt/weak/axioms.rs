@@ -7,6 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use super::graph::{Event, Graph, acquires, releases};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
 
 /// A set of events.
 type Set = u64;
@@ -82,6 +84,8 @@ pub(super) struct Relations {
     mo: Relation,
     rb: Relation,
     hb: Relation,
+    /// Spawns and joins.
+    life: Relation,
     /// For each event its location; fences have none.
     location: Vec<Option<u32>>,
     stores: Set,
@@ -91,15 +95,34 @@ pub(super) struct Relations {
     fences: Set,
 }
 
+/// What relations are between.
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    Event(&'a Event),
+    /// The initial value of this object.
+    Initial(u32),
+    Start(ThreadId),
+    End(ThreadId),
+}
+
 impl Relations {
     pub(super) fn of(graph: &Graph) -> Relations {
         let events = graph.events();
         let initials = graph.objects().count();
-        let count = events.len() + initials;
+        // Each thread has a start and an end besides.
+        let lives = graph.threads().count();
+        let count = events.len() + initials + 2 * lives;
         assert!(count <= 64, "a set of events has 64 bits");
-        // An event of the graph, or the object of an initial value.
-        let event = |at: usize| -> Result<&Event, u32> {
-            events.get(at).ok_or_else(|| (at - events.len()) as u32)
+        let event = |at: usize| match at.checked_sub(events.len()) {
+            None => Node::Event(&events[at]),
+            Some(other) if other < initials => Node::Initial(other as u32),
+            Some(other) => {
+                let thread = ThreadId(((other - initials) / 2) as u32);
+                match (other - initials) % 2 {
+                    0 => Node::Start(thread),
+                    _ => Node::End(thread),
+                }
+            }
         };
         let set = |holds: &dyn Fn(&Event) -> bool| {
             let mut those = events.iter().enumerate().filter(|(_, event)| holds(event));
@@ -109,27 +132,33 @@ impl Relations {
         };
         let location: Vec<Option<u32>> = (0..count)
             .map(|at| match event(at) {
-                Ok(event) => (!event.is_fence()).then(|| event.object().0),
-                Err(object) => Some(object),
+                Node::Event(event) => event.is_access().then(|| event.object().0),
+                Node::Initial(object) => Some(object),
+                Node::Start(_) | Node::End(_) => None,
             })
             .collect();
         let po = Relation::of(count, |a, b| match (event(a), event(b)) {
-            (Ok(a), Ok(b)) => a.thread == b.thread && a.index < b.index,
-            (Err(_), Ok(_)) => true,
+            (Node::Event(a), Node::Event(b)) => a.thread == b.thread && a.index < b.index,
+            (Node::Start(thread), Node::Event(event)) => event.thread == thread,
+            (Node::Event(event), Node::End(thread)) => event.thread == thread,
+            (Node::Start(a), Node::End(b)) => a == b,
+            (Node::Initial(_), b) => !matches!(b, Node::Initial(_)),
             _ => false,
         });
         let rf = Relation::of(count, |a, b| {
-            let Ok(b) = event(b) else { return false };
+            let Node::Event(b) = event(b) else {
+                return false;
+            };
             let Some(store) = b.reads() else { return false };
             match (event(a), store.event()) {
-                (Ok(a), Some(name)) => (a.thread, a.index) == name,
-                (Err(object), None) => object == b.object().0,
+                (Node::Event(a), Some(name)) => (a.thread, a.index) == name,
+                (Node::Initial(object), None) => object == b.object().0,
                 _ => false,
             }
         });
         // The order of the stores is what the graph says; that it is an order needs no check.
         let mut rank: Vec<Option<usize>> = (0..count)
-            .map(|at| event(at).is_err().then_some(0))
+            .map(|at| matches!(event(at), Node::Initial(_)).then_some(0))
             .collect();
         for object in graph.objects() {
             for (place, &store) in graph.stores(object).iter().enumerate() {
@@ -153,6 +182,7 @@ impl Relations {
             sequential: set(&|event| event.order == Ordering::SeqCst),
             fences: set(&|event| event.is_fence()),
             hb: po.clone(),
+            life: po.clone(),
             po,
             rf,
             mo,
@@ -161,6 +191,17 @@ impl Relations {
         };
         let acquiring = set(&|event| acquires(event.order));
         let releasing = set(&|event| releases(event.order));
+        // A spawn comes before the start of the thread, and its end before a join of it.
+        let kind = |event: &Event| event.access.operation.kind;
+        relations.life = Relation::of(count, |a, b| match (event(a), event(b)) {
+            (Node::Event(spawn), Node::Start(thread)) => {
+                matches!(kind(spawn), OpKind::Spawn { child } if child == thread)
+            }
+            (Node::End(thread), Node::Event(join)) => {
+                matches!(kind(join), OpKind::Join { child } if child == thread)
+            }
+            _ => false,
+        });
         relations.hb = relations.happens_before(acquiring, releasing);
         relations
     }
@@ -185,7 +226,7 @@ impl Relations {
             .then(&self.po)
             .then(&self.only(acquiring & self.fences)));
         let sw = from.then(&sequence).then(&self.rf).then(&to);
-        self.po.or(&sw).plus()
+        self.po.or(&self.life).or(&sw).plus()
     }
 
     fn eco(&self) -> Relation {
@@ -207,7 +248,8 @@ impl Relations {
     }
 
     pub(super) fn has_no_thin_air(&self) -> bool {
-        self.po.or(&self.rf).plus().is_irreflexive()
+        let all = self.po.or(&self.life).or(&self.rf);
+        all.plus().is_irreflexive()
     }
 
     pub(super) fn is_in_order(&self) -> bool {
@@ -236,7 +278,12 @@ impl Relations {
 
     /// Whether there is one order of all events that each read agrees with.
     pub(super) fn are_sequential(&self) -> bool {
-        let all = self.po.or(&self.rf).or(&self.mo).or(&self.rb);
+        let all = self
+            .po
+            .or(&self.life)
+            .or(&self.rf)
+            .or(&self.mo)
+            .or(&self.rb);
         all.plus().is_irreflexive()
     }
 

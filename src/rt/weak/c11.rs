@@ -140,13 +140,12 @@ impl MemoryModel for C11 {
     }
 
     fn outcomes(&mut self, thread: ThreadId, access: &Access, outcomes: &mut Vec<Outcome>) {
-        let Operation { object, kind } = access.operation;
-        if let OpKind::Fence { .. } = kind {
+        if !access.is_to_atomic() {
             outcomes.clear();
             outcomes.push(Outcome::Done);
             return;
         }
-        let end = self.graph.last_place(object) + 1;
+        let end = self.graph.last_place(access.operation.object) + 1;
         self.outcomes_before(thread, access, end, outcomes);
     }
 

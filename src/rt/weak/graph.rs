@@ -71,6 +71,8 @@ pub(crate) struct Graph {
     events: Vec<Event>,
     /// For each thread the positions of its events.
     threads: Vec<Vec<u32>>,
+    /// For each thread the position of the event that spawned it, or [`NOWHERE`].
+    spawned: Vec<u32>,
     locations: Vec<Location>,
     rows: Rows,
     /// The positions of the events that are `SeqCst`.
@@ -90,6 +92,11 @@ pub(super) fn releases(order: Ordering) -> bool {
 impl Event {
     pub(crate) fn object(&self) -> ObjectId {
         self.access.operation.object
+    }
+
+    /// Whether it is an access to an atomic.
+    pub(crate) fn is_access(&self) -> bool {
+        self.access.is_to_atomic()
     }
 
     pub(crate) fn is_fence(&self) -> bool {
@@ -125,6 +132,7 @@ impl Graph {
         Graph {
             events: Vec::new(),
             threads: vec![Vec::new(); threads],
+            spawned: vec![NOWHERE; threads],
             locations: Vec::new(),
             rows: Rows::new(threads),
             sequential: Vec::new(),
@@ -266,10 +274,45 @@ impl Graph {
         self.rows.get(row, event.thread) > event.index
     }
 
+    /// The position of the event that comes directly before the thread's next one: its own last
+    /// one, or the spawn.
+    pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
+        let last = self.threads[thread.index()].last().copied();
+        last.or_else(|| self.spawn_of(thread))
+    }
+
+    /// The position of the event that spawned the thread; `None` if the thread was there before.
+    pub(crate) fn spawn_of(&self, thread: ThreadId) -> Option<u32> {
+        let spawn = self.spawned[thread.index()];
+        (spawn != NOWHERE).then_some(spawn)
+    }
+
+    /// The positions of the joins of the thread.
+    pub(super) fn joins_of(&self, thread: ThreadId) -> impl Iterator<Item = u32> {
+        let events = self.events.iter().zip(0..);
+        events.filter_map(move |(event, position)| match event.access.operation.kind {
+            OpKind::Join { child } if child == thread => Some(position),
+            _ => None,
+        })
+    }
+
     /// What the thread knows before its next event.
     fn clocks(&self, thread: ThreadId) -> Clocks {
-        let last = self.threads[thread.index()].last();
-        last.map_or_else(Clocks::default, |&last| self.at(last).clocks)
+        let Some(last) = self.last_of(thread) else {
+            return Clocks::default();
+        };
+        let Event {
+            thread: of, clocks, ..
+        } = *self.at(last);
+        match of == thread {
+            true => clocks,
+            // A fence of the thread that spawned this one is none of its own.
+            false => Clocks {
+                seen: NOTHING,
+                released: NOTHING,
+                ..clocks
+            },
+        }
     }
 
     /// Whether the thread knows that the event at `position` has happened.
@@ -304,7 +347,7 @@ impl Graph {
     /// [`super::MemoryModel::newest`].
     pub(crate) fn newest(&self, access: &Access) -> Option<Outcome> {
         let Operation { object, kind } = access.operation;
-        if let OpKind::Fence { .. } = kind {
+        if !access.is_to_atomic() {
             return Some(Outcome::Done);
         }
         let last = self.last_place(object);
@@ -341,6 +384,7 @@ impl Graph {
     ) -> (Option<u64>, Ordering) {
         match access.operation.kind {
             OpKind::Load { order } | OpKind::Fence { order } => (None, order),
+            OpKind::Spawn { .. } | OpKind::Join { .. } => (None, Ordering::Relaxed),
             OpKind::Store { order, value } => (Some(value), order),
             OpKind::Rmw {
                 order,
@@ -401,6 +445,11 @@ impl Graph {
         } else if !is_fence {
             clocks.seen = self.rows.join(before.seen, told);
         }
+        if let OpKind::Join { child } = kind {
+            let Clocks { known, past, .. } = self.clocks(child);
+            clocks.known = self.rows.join(clocks.known, known);
+            clocks.past = self.rows.join(clocks.past, past);
+        }
         if is_fence && releases(order) {
             clocks.released = clocks.known;
         }
@@ -437,6 +486,9 @@ impl Graph {
         }
         if order == Ordering::SeqCst {
             self.sequential.push(position);
+        }
+        if let OpKind::Spawn { child } = kind {
+            self.spawned[child.index()] = position;
         }
         self.threads[thread.index()].push(position);
         self.events.push(Event {
@@ -475,6 +527,9 @@ impl Graph {
         }
         if event.order == Ordering::SeqCst {
             self.sequential.pop();
+        }
+        if let OpKind::Spawn { child } = event.access.operation.kind {
+            self.spawned[child.index()] = NOWHERE;
         }
         self.rows.truncate(event.mark);
     }

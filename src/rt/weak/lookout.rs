@@ -14,7 +14,8 @@ use super::clocks::{NOTHING, Row, Rows};
 use super::graph::Graph;
 use super::sc::newest_outcomes;
 use super::{Access, Decision, MemoryModel, Outcome};
-use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
 
 /// An execution under sequential consistency that is looked at.
 #[derive(Clone, Debug)]
@@ -40,10 +41,10 @@ impl Lookout {
     /// An outcome that `access`, as the next event of `thread`, has under C11 and not under
     /// sequential consistency: the newest one, if there are several.
     pub(crate) fn weak_outcome(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome> {
-        let object = access.operation.object;
-        if object == ObjectId::NONE {
+        if !access.is_to_atomic() {
             return None;
         }
+        let object = access.operation.object;
         let graph = self.model.graph();
         let row = self.row_of(thread);
         let knows = |position: u32| {
@@ -59,8 +60,8 @@ impl Lookout {
     }
 
     fn row_of(&self, thread: ThreadId) -> Row {
-        let last = self.model.graph().positions_of(thread).last();
-        last.map_or(NOTHING, |&last| self.rows[last as usize].0)
+        let last = self.model.graph().last_of(thread);
+        last.map_or(NOTHING, |last| self.rows[last as usize].0)
     }
 }
 
@@ -89,7 +90,10 @@ impl MemoryModel for Lookout {
         let graph = self.model.graph();
         let event = graph.at(graph.len() as u32 - 1);
         let row = self.clocks.with(row, thread, event.index + 1);
-        if !event.is_fence() {
+        if let OpKind::Join { child } = access.operation.kind {
+            self.clocks.add(row, self.row_of(child));
+        }
+        if event.is_access() {
             // A read comes behind the store that it reads. A store comes behind the one before it,
             // and behind its readers.
             let object = event.object();

@@ -12,8 +12,8 @@
 //! | C11: RC11 with the release sequences of C++20 | `c11.rs`, its third axiom `psc.rs` |
 //!
 //! `lookout.rs` tells from the executions under the first whether the second has more. `search.rs`
-//! visits each graph of a program once. Nothing in here knows of other objects than atomics, of
-//! coroutines or of memory.
+//! visits each graph of a program once. Nothing in here knows of other objects than atomics and
+//! threads, of coroutines or of memory.
 
 pub(crate) mod c11;
 mod clocks;
@@ -74,7 +74,7 @@ impl StoreRef {
 /// What an operation comes out as. The values follow from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Outcome {
-    /// A fence has one outcome.
+    /// A fence, a spawn and a join have one outcome.
     Done,
     /// A load, a read-modify-write or a compare-exchange reads this store.
     Reads(StoreRef),
@@ -113,6 +113,13 @@ pub(crate) struct Access {
     /// thread is blocked while no store with this value can be read. `None` if the operation does
     /// not wait.
     pub(crate) until: Option<u64>,
+}
+
+impl Access {
+    /// Whether it is an access to an atomic, and not a fence, a spawn or a join.
+    pub(crate) const fn is_to_atomic(&self) -> bool {
+        self.operation.kind.is_atomic()
+    }
 }
 
 /// What a memory model says of the graph that it holds.

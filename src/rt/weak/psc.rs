@@ -63,9 +63,9 @@ impl Set {
     }
 }
 
-/// Whether two events are of different locations, one of them possibly a fence.
+/// Whether two events are of different locations. Fences and others are of none.
 fn is_elsewhere(a: &Event, b: &Event) -> bool {
-    a.is_fence() || b.is_fence() || a.object() != b.object()
+    !a.is_access() || !b.is_access() || a.object() != b.object()
 }
 
 /// The place of the store that an event is, or reads.
@@ -82,7 +82,7 @@ fn place(graph: &Graph, event: u32) -> usize {
 /// readers.
 fn add_eco(graph: &Graph, event: u32, set: &mut Set) {
     let Event { written, .. } = *graph.at(event);
-    if graph.at(event).is_fence() {
+    if !graph.at(event).is_access() {
         return;
     }
     let object = graph.at(event).object();
@@ -182,23 +182,43 @@ fn add_scb(graph: &Graph, from: u32, set: &mut Set) {
     }
     // po to another location, hb, and po to another location.
     for &middle in graph.positions_of(event.thread) {
-        if !event.is_po_before(graph.at(middle)) || !is_elsewhere(&event, graph.at(middle)) {
-            continue;
+        if event.is_po_before(graph.at(middle)) && is_elsewhere(&event, graph.at(middle)) {
+            let known = (0..count).filter(|&known| graph.happens_before(middle, known));
+            add_behind_known(graph, middle, known, set);
         }
-        for known in (0..count).filter(|&known| graph.happens_before(middle, known)) {
-            let known = graph.at(known);
-            for &later in graph.positions_of(known.thread) {
-                let other = graph.at(later);
-                if known.is_po_before(other) && is_elsewhere(known, other) {
-                    set.insert(later);
-                }
+    }
+    // The end of a thread, which comes before a join, is an event of no location.
+    for join in graph.joins_of(event.thread) {
+        let known = (0..count).filter(|&known| known == join || graph.happens_before(join, known));
+        add_behind_known(graph, join, known, set);
+    }
+    // mo and rb.
+    if event.is_access() {
+        for &store in &graph.stores(event.object())[place(graph, from)..] {
+            set.insert(store);
+        }
+    }
+}
+
+/// The events to which po leads from another location that is `known` behind the event at `middle`.
+/// The start of a thread, which comes behind its spawn, is one of no location.
+fn add_behind_known(graph: &Graph, middle: u32, known: impl Iterator<Item = u32>, set: &mut Set) {
+    for known in known {
+        let known = graph.at(known);
+        for &later in graph.positions_of(known.thread) {
+            let other = graph.at(later);
+            if known.is_po_before(other) && is_elsewhere(known, other) {
+                set.insert(later);
             }
         }
     }
-    // mo and rb.
-    if !event.is_fence() {
-        for &store in &graph.stores(event.object())[place(graph, from)..] {
-            set.insert(store);
+    for thread in graph.threads() {
+        let spawn = graph.spawn_of(thread);
+        let is_known = |spawn| spawn == middle || graph.happens_before(middle, spawn);
+        if spawn.is_some_and(is_known) {
+            for &later in graph.positions_of(thread) {
+                set.insert(later);
+            }
         }
     }
 }

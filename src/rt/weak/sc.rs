@@ -8,7 +8,6 @@ use super::c11::outcomes_between;
 use super::graph::Graph;
 use super::{Access, Decision, MemoryModel, Outcome};
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::OpKind;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sc {
@@ -24,13 +23,11 @@ impl Sc {
 /// The outcomes of `access` that are not old.
 pub(super) fn newest_outcomes(graph: &Graph, access: &Access, outcomes: &mut Vec<Outcome>) {
     outcomes.clear();
-    let object = access.operation.object;
-    match access.operation.kind {
-        OpKind::Fence { .. } => outcomes.push(Outcome::Done),
-        _ => {
-            let last = graph.last_place(object);
-            outcomes_between(graph, access, last, last + 1, outcomes);
-        }
+    if access.is_to_atomic() {
+        let last = graph.last_place(access.operation.object);
+        outcomes_between(graph, access, last, last + 1, outcomes);
+    } else {
+        outcomes.push(Outcome::Done);
     }
 }
 

@@ -219,6 +219,14 @@ impl Litmus {
                 let order = order(words.get(1));
                 (ObjectId::NONE, OpKind::Fence { order }, none, None)
             }
+            "S" | "J" => {
+                let child = ThreadId(words[1].parse().expect("the number of a thread"));
+                let kind = match words[0] {
+                    "S" => OpKind::Spawn { child },
+                    _ => OpKind::Join { child },
+                };
+                (ObjectId::NONE, kind, none, None)
+            }
             "D" => {
                 let cell = number(&mut self.data, words[1]);
                 code.push(Ins::Data(cell));
@@ -248,7 +256,7 @@ impl Litmus {
                 OpKind::CompareExchange {
                     success, failure, ..
                 } => (*success, *failure) = (Ordering::SeqCst, Ordering::SeqCst),
-                other => unreachable!("{other:?}"),
+                _ => {}
             }
         }
         program
@@ -309,6 +317,19 @@ impl Litmus {
             }
         }
         (None, registers, uses)
+    }
+
+    /// Whether another thread spawns this one.
+    fn is_spawned(&self, thread: ThreadId) -> bool {
+        let mut all = self.threads.iter().flatten();
+        all.any(
+            |ins| matches!(ins, Ins::Do { kind: OpKind::Spawn { child }, .. } if *child == thread),
+        )
+    }
+
+    fn has_ended(&self, graph: &Graph, thread: ThreadId) -> bool {
+        let has_begun = !self.is_spawned(thread) || graph.spawn_of(thread).is_some();
+        has_begun && self.run(graph, thread).0.is_none()
     }
 
     /// What the registers of all threads hold, as `a=0 b=1`.
@@ -385,7 +406,14 @@ impl Program for Litmus {
     }
 
     fn next(&self, graph: &Graph, thread: ThreadId) -> Option<Access> {
-        self.run(graph, thread).0
+        if self.is_spawned(thread) && graph.spawn_of(thread).is_none() {
+            return None;
+        }
+        let access = self.run(graph, thread).0?;
+        match access.operation.kind {
+            OpKind::Join { child } if !self.has_ended(graph, child) => None,
+            _ => Some(access),
+        }
     }
 }
 

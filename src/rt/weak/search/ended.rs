@@ -2,7 +2,8 @@
 
 use super::super::{Access, MemoryModel, Outcome};
 use super::{Level, Step};
-use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
 
 /// An event of the execution that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ impl Ended {
         let made = events.map(|(event, level)| {
             let (step, outcome) = level.made.expect("the execution has come by");
             let object = event.object();
-            let last = (object != ObjectId::NONE).then(|| graph.last_place(object));
+            let last = event.is_access().then(|| graph.last_place(object));
             Made {
                 step,
                 index: event.index,
@@ -78,6 +79,13 @@ impl Ended {
     pub(super) fn needs(&self, later: usize, earlier: usize) -> bool {
         let Made { step, index, .. } = self.made[earlier];
         self.past[later][step.thread.index()] > index
+    }
+
+    /// Where the thread was spawned, if it was.
+    pub(super) fn spawn_of(&self, thread: ThreadId) -> Option<usize> {
+        self.made.iter().position(|made| {
+            matches!(made.step.access.operation.kind, OpKind::Spawn { child } if child == thread)
+        })
     }
 
     /// What the thread does behind so many of its events.

@@ -68,8 +68,7 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
         if self.lacks(Trap::Whole) {
             return self.reverse_in_pieces(ended, first, &rest);
         }
-        let is_fence = matches!(step.access.operation.kind, OpKind::Fence { .. });
-        if !is_fence {
+        if step.access.is_to_atomic() {
             self.append(ended, rest.iter().copied());
             for outcome in self.outcomes(step.thread, &step.access) {
                 if self.is_other(&step, outcome) && self.may_reverse(ended, first, outcome) {
@@ -92,10 +91,12 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
         let step = ended.made[first].step;
         let object = step.access.operation.object;
         for thread in self.model.graph().threads() {
-            if thread == step.thread {
+            let graph = self.model.graph();
+            let is_there = graph.spawn_of(thread).is_some() || ended.spawn_of(thread).is_none();
+            if thread == step.thread || !is_there {
                 continue;
             }
-            let made = self.model.graph().made(thread);
+            let made = graph.made(thread);
             let Some(access) = ended.access(thread, made) else {
                 continue;
             };
@@ -180,9 +181,18 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
             Some(last) => ended.made[last].index + 1,
             None => self.model.graph().made(thread),
         };
+        let spawn = ended.spawn_of(thread);
+        if spawn.is_some_and(|spawn| spawn >= first && !rest.contains(&spawn)) {
+            return;
+        }
+        // What comes directly before the thread's operation, if that is no event of the prefix.
+        let last = last.or_else(|| spawn.filter(|spawn| rest.contains(spawn)));
         let Some(access) = ended.access(thread, made) else {
             return;
         };
+        if !access.is_to_atomic() && !matches!(access.operation.kind, OpKind::Fence { .. }) {
+            return;
+        }
         let needed = |by: Option<usize>, event| by.is_some_and(|by| ended.needs(by, event));
         let stale = rest
             .iter()

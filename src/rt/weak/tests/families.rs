@@ -30,6 +30,15 @@ pub(super) const SMALL: &[(&str, usize, usize)] = &[
     // Awaits. Under SC they are blocked in more executions.
     (T5, 4, 3),
     (T6, 14, 6),
+    // What spawns and joins order. Start and end of a thread are events of no location: without them
+    // the axiom on `SeqCst` would allow one more graph of the last two.
+    ("W x 1; S 1 ∥ a=R x", 1, 1),
+    ("W x 1; S 1 ∥ a=R y ∥ W y 1; b=R x", 3, 4),
+    ("J 1; a=R x ∥ W x 1", 1, 1),
+    ("W x 1 sc; S 1 ∥ a=R y sc ∥ W y 1 sc; b=R x sc", 3, 3),
+    ("J 2; a=R y sc ∥ W y 1 sc; b=R x sc ∥ W x 1 sc", 3, 3),
+    // A deadlock is an execution under SC only.
+    ("await y==0 ∥ W y 1", 2, 1),
     // Each has one execution under SC, a deadlock, and another one under RC11.
     ("W x 1; W x 2; W y 1 ∥ await y==1; await x==1", 1, 1),
 ];

@@ -1,5 +1,6 @@
 //! Do the models say what the axioms say, and does the search find every graph once?
 
+mod engine;
 mod families;
 mod litmus;
 mod lookouts;

@@ -7,7 +7,7 @@ use super::super::graph::Graph;
 use super::super::testing::{Key, key};
 use super::super::{Access, MemoryModel, Outcome};
 use super::*;
-use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 
 /// Numbers by chance.
@@ -97,6 +97,18 @@ pub(super) fn program(seed: u64, menu: Menu) -> String {
             code.insert(at, "D c".to_owned());
         }
         parts.push(code.join("; "));
+    }
+    // A thread that the first one spawns, and perhaps joins.
+    if menu == Menu::All && rng.below(4) == 0 {
+        let child = 1 + rng.below(threads - 1);
+        let mut code: Vec<String> = parts[0].split("; ").map(str::to_owned).collect();
+        let at = rng.below(code.len() + 1);
+        code.insert(at, format!("S {child}"));
+        if rng.below(2) == 0 {
+            let at = at + 1 + rng.below(code.len() - at);
+            code.insert(at, format!("J {child}"));
+        }
+        parts[0] = code.join("; ");
     }
     parts.join(" ∥ ")
 }
@@ -190,7 +202,7 @@ pub(super) fn number(name: &str, default: u64) -> u64 {
 /// What `access` could come out as if any store could be read and any place taken.
 fn candidates(graph: &Graph, access: &Access) -> Vec<Outcome> {
     let Operation { object, kind } = access.operation;
-    if object == ObjectId::NONE {
+    if !access.is_to_atomic() {
         return vec![Outcome::Done];
     }
     let places = 0..=graph.last_place(object);
