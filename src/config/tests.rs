@@ -134,12 +134,12 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
 
 #[test]
 fn the_variables_that_are_read_are_the_documented_ones() {
-    let guide = include_str!("../../docs/GUIDE.md");
+    let settings = include_str!("../../docs/SETTINGS.md");
     let known = Builder::variables();
     assert!(known.contains("DPOR_REPLAY") && known.contains("DPOR_SEED"));
     for name in known {
-        let told = guide.contains(&format!("`{name}`"));
-        assert!(told, "{name} is not in the guide");
+        let told = settings.contains(&format!("`{name}`"));
+        assert!(told, "{name} is not in docs/SETTINGS.md");
     }
 }
 

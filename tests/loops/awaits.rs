@@ -163,7 +163,7 @@ fn there_are_as_many_executions_as_if_nobody_looked_in_vain() {
     }
 }
 
-/// The guide gives these numbers (`docs/GUIDE.md`, "Loops as one step").
+/// The documents give these numbers (`docs/LOOPS.md`, "Loops as one step").
 #[test]
 fn the_guide_has_the_right_numbers() {
     for (which, threads, with, given_up, without) in [

@@ -313,7 +313,7 @@ impl Program {
             for _ in 0..length {
                 let kind = kinds[numbers.below(kinds.len())];
                 thread.push(match kind[numbers.below(kind.len())] {
-                    // While two unwind, who catches its panic is taken to unwind for too long (docs/GUIDE.md).
+                    // While two unwind, who catches its panic is taken to unwind for too long (docs/LIMITS.md).
                     Op::LockAndPanic(m) if me > 0 => Op::Lock(m),
                     Op::WriteAndPanic if me > 0 => Op::Write,
                     op => op,
