@@ -4,7 +4,7 @@ use super::super::testing::{Ins, Value};
 use super::litmus::TABLE;
 use super::random::{Menu, number, program};
 use super::*;
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing;
 use crate::rt::engine::testing::{Val, explore_up_to};
 use crate::rt::event::operation::OpKind;
@@ -113,7 +113,7 @@ fn check(text: &str) -> bool {
     let Some(program) = translate(&litmus) else {
         return false;
     };
-    let found = explore_up_to(&program, "optimal", Free::Last, u64::MAX).expect("no limit");
+    let found = explore_up_to(&program, "optimal", TieBreak::Last, u64::MAX).expect("no limit");
     let all = graphs(&litmus, Model::Sc).graphs.len();
     assert_eq!(found.traces.len(), all, "{text}");
     true
