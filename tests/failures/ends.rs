@@ -52,11 +52,13 @@ const NOWHERE: usize = (usize::MAX / 3) & !15;
 /// Frees what is no block.
 #[inline(never)]
 fn free(what: &str) {
-    static SENTINEL: [u64; 4] = [1; 4];
-    let on_stack = std::hint::black_box([1_u64; 4]);
+    // The word before the pointer is what the allocator takes for the size of the block. It is one
+    // that no block has, wherever the linker puts the static.
+    static SENTINEL: [u64; 8] = [1; 8];
+    let on_stack = std::hint::black_box([1_u64; 8]);
     let pointer = match what {
-        "stack" => on_stack.as_ptr(),
-        "static" => SENTINEL.as_ptr(),
+        "stack" => &raw const on_stack[4],
+        "static" => &raw const SENTINEL[4],
         _ => std::ptr::without_provenance(NOWHERE),
     };
     // SAFETY: there is no such block: the allocator ends the process.

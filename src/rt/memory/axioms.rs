@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::graph::{Event, Graph, acquires, releases};
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::OpKind;
+use crate::rt::memory::operation::OpKind;
 
 /// A set of events.
 type Set = u64;

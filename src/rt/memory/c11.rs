@@ -14,7 +14,7 @@ use super::graph::Graph;
 use super::psc::Psc;
 use super::{Access, Decision, MemoryModel, Outcome};
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::memory::operation::{OpKind, Operation};
 
 /// Which of the axioms hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

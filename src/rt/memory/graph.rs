@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use super::clocks::{NOTHING, Row, Rows};
 use super::{Access, Decision, Interval, Outcome, StoreRef};
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{AtomicType, OpKind, Operation};
+use crate::rt::event::operation::AtomicType;
+use crate::rt::memory::operation::{OpKind, Operation};
 
 /// Stands where a position is absent.
 const NOWHERE: u32 = u32::MAX;
@@ -404,7 +405,6 @@ impl Graph {
                 true => (Some(new), success),
                 false => (None, failure),
             },
-            ref other => unreachable!("{other:?} is no operation of a memory model"),
         }
     }
 

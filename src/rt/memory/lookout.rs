@@ -15,7 +15,7 @@ use super::graph::Graph;
 use super::sc::newest_outcomes;
 use super::{Access, Decision, MemoryModel, Outcome};
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::OpKind;
+use crate::rt::memory::operation::OpKind;
 
 /// An execution under sequential consistency that is looked at.
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ pub(crate) mod c11;
 mod clocks;
 pub(crate) mod graph;
 pub(crate) mod lookout;
+pub(crate) mod operation;
 mod psc;
 pub(crate) mod sc;
 pub(crate) mod search;
@@ -31,7 +32,7 @@ mod testing;
 mod tests;
 
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::Operation;
+use crate::rt::memory::operation::Operation;
 use graph::Graph;
 
 /// The name of a store: its thread and the number of the event in it, or an object that has its

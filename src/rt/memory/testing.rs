@@ -15,7 +15,8 @@ use super::graph::Graph;
 use super::search::Program;
 use super::{Access, MemoryModel, Outcome, StoreRef};
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{AtomicType, OpKind, Operation, Rmw};
+use crate::rt::event::operation::{AtomicType, Rmw};
+use crate::rt::memory::operation::{OpKind, Operation};
 
 /// A value that is stored.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -3,7 +3,7 @@
 use super::super::{Access, MemoryModel, Outcome};
 use super::{Level, Step};
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::OpKind;
+use crate::rt::memory::operation::OpKind;
 
 /// An event of the execution that has ended.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use super::ended::{Ended, Made, without};
 use super::trap::Trap;
 use super::{Program, Search, Step, is_available, is_within};
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::OpKind;
+use crate::rt::memory::operation::OpKind;
 
 impl<M: MemoryModel, P: Program> Search<'_, M, P> {
     /// Appends these events of the execution to the graph, which has what they need. They read the

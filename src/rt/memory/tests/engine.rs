@@ -7,7 +7,7 @@ use super::*;
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing;
 use crate::rt::engine::testing::{Val, explore_up_to};
-use crate::rt::event::operation::OpKind;
+use crate::rt::memory::operation::OpKind;
 
 /// The program for the engine, whose accesses are all `SeqCst`; `None` if it cannot be written for
 /// it: a compare-exchange there tells only whether it has succeeded, a thread has few registers, an

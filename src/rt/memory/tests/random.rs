@@ -8,7 +8,7 @@ use super::super::testing::{Key, key};
 use super::super::{Access, MemoryModel, Outcome};
 use super::*;
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::memory::operation::{OpKind, Operation};
 
 /// Numbers by chance.
 struct Rng(u64);
