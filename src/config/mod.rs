@@ -428,7 +428,7 @@ pub struct Builder {
     /// the `tracing` events of the execution).
     ///
     /// Where executions are long, fewer are run. All attempts for one failure together are limited
-    /// to 500 events for each of these executions plus twice the events of the exploration up to
+    /// to 5,000 events for each of these executions plus twice the events of the exploration up to
     /// the failure. An execution that reaches this limit still runs to its end.
     ///
     /// Environment: `DPOR_SIMPLIFY`. Default: 200.

@@ -50,7 +50,7 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
         (
             "DPOR_SPURIOUS_WAKEUPS",
             "-1",
-            "expected a number of wake-ups below 2^32",
+            "expected a number of waits below 2^32",
         ),
         ("DPOR_MAX_MEMORY", "1G", "expected a whole number of bytes"),
         (

@@ -47,7 +47,7 @@ const PAIRS_MAX: usize = 64;
 /// Number of events for each execution of the search for a simpler one (`Builder::simplify`). The
 /// product limits the events of all attempts for one failure. Most executions have fewer events. If
 /// executions are longer, fewer of them run.
-const EVENTS_EACH: u64 = 500;
+const EVENTS_EACH: u64 = 5_000;
 
 /// How many times the events of the exploration may be spent on the attempts in addition.
 const TIMES_FOUND: u64 = 2;

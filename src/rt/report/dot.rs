@@ -10,7 +10,6 @@ use std::fmt::Write;
 
 use super::execution::{Aside, Event, Execution, Fence, Fold, Place, Touch};
 use super::text::short;
-use super::unnumbered;
 
 /// The most characters of a label; the tooltip has the whole text.
 const LABEL_MAX: usize = 48;
@@ -83,16 +82,7 @@ fn columns(out: &mut String, execution: &Execution) {
             node(out, &name, "fence", &fence.place, "");
             name
         };
-        let mut locals = thread.locals_dropped;
         for event in execution.events.iter().filter(|e| e.thread == index) {
-            if let Some(before) = locals
-                && before < event.number
-            {
-                let name = format!("l{index}");
-                node_at(out, &name, unnumbered::LOCALS, "", None, "");
-                chain.push(name);
-                locals = None;
-            }
             while let Some(panic) = panics.next_if(|panic| panic.after < event.number) {
                 chain.push(panic.draw(out));
             }
@@ -180,8 +170,12 @@ impl Aside {
     /// The node's name.
     fn draw(&self, out: &mut String) -> String {
         let text = self.place.as_ref().and_then(|place| place.text.as_deref());
-        node_at(out, self.role, &self.words, &self.at, text, FAILED);
-        self.role.to_owned()
+        let (name, style) = match self.role {
+            "locals" => (format!("l{}", self.thread), ""),
+            role => (role.to_owned(), FAILED),
+        };
+        node_at(out, &name, &self.words, &self.at, text, style);
+        name
     }
 }
 

@@ -22,7 +22,6 @@ use super::places::FileLine;
 use super::source::Sources;
 use super::table::{self, Remarks};
 use super::text::View;
-use super::unnumbered;
 use super::words::Names;
 use crate::rt::event;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
@@ -94,9 +93,6 @@ pub(super) struct Thread {
     pub(super) name: Option<String>,
     /// The event that spawned it.
     pub(super) spawned_by: Option<usize>,
-    /// The number of events before it began to drop its thread-local variables, if their
-    /// destructors made events.
-    pub(super) locals_dropped: Option<usize>,
 }
 
 impl Thread {
@@ -415,9 +411,6 @@ impl<'a> Gathering<'a> {
                 name: (shown != path).then_some(shown),
                 path,
                 spawned_by: spawns(thread).map(|position| position + 1),
-                locals_dropped: unnumbered::locals_dropped(self.view)
-                    .find(|&(its, _)| its == thread)
-                    .map(|(_, before)| before),
             }
         });
         threads.collect()

@@ -80,11 +80,11 @@ impl Stands {
 pub(super) type Rows = BTreeMap<usize, Vec<Unnumbered>>;
 
 /// What a thread does with its thread-local variables at its end, in words.
-pub(super) const LOCALS: &str = "drop thread-locals";
+const LOCALS: &str = "drop thread-locals";
 
 /// The threads whose destructors of thread-local variables have made events, each with the number
 /// of events of the execution before the first of these destructors.
-pub(super) fn locals_dropped(view: &View<'_>) -> impl Iterator<Item = (ThreadId, usize)> {
+fn locals_dropped(view: &View<'_>) -> impl Iterator<Item = (ThreadId, usize)> {
     let events = view.trace.events();
     let dropped = view.trace.locals_dropped().iter();
     dropped.filter_map(move |&(thread, before)| {

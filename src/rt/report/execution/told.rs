@@ -72,9 +72,8 @@ pub(super) fn asides(data: &mut Gathering<'_>, remarks: &Remarks) -> Vec<Aside> 
     let rows = rows
         .into_iter()
         .flat_map(|(after, rows)| rows.into_iter().map(move |row| (after, row)));
-    // Fences have a list of their own, with their orderings, and the list of threads says where
-    // thread-local variables are dropped.
-    let rows = rows.filter(|(_, row)| !matches!(row.role, Role::Fence | Role::Locals));
+    // Fences have a list of their own, with their orderings.
+    let rows = rows.filter(|(_, row)| row.role != Role::Fence);
     let told = rows.map(|(after, row)| Aside {
         role: Aside::role(row.role),
         thread: data.thread(row.thread),

@@ -39,14 +39,10 @@ const rows = [];
   for (const fence of data.fences) {
     add(fence.after, { fence, thread: fence.thread, words: "fence", place: fence.place });
   }
-  data.threads.forEach((it, thread) => {
-    if (it.locals_dropped === null) return;
-    const place = { file: "", line: 0, column: 0, text: null, instead: "" };
-    add(it.locals_dropped, { thread, words: "drop thread-locals", place });
-  });
   for (const it of data.unnumbered) {
     const place = it.place ?? { file: "", line: 0, column: 0, text: null, instead: it.at };
-    add(it.after, { failed: it.role, thread: it.thread, words: it.words, place, switch: it.switch });
+    const failed = it.role === "locals" ? undefined : it.role;
+    add(it.after, { failed, thread: it.thread, words: it.words, place, switch: it.switch });
   }
   for (const it of outcome.earlier_panics) {
     const place = it.place ?? events[it.after - 1]?.place;
