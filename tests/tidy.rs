@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["rt::rare"],
     &["rt::pooled", "rt::thread_main"],
     &["rt::event"],
-    &["rt::shim", "rt::relation", "rt::loops"],
+    &["rt::shim", "rt::relation", "rt::loops", "rt::memory"],
     &["rt::object", "rt::race"],
     &["rt::lifetime"],
     &["rt::engine"],
@@ -180,6 +180,7 @@ const ONLY: &[(&str, &str)] = &[
 /// Rooms that are pure: each is a function of its arguments.
 const PURE: &[&str] = &[
     "src/rt/event",
+    "src/rt/memory",
     "src/rt/relation",
     "src/rt/loops",
     "src/rt/object",

@@ -296,9 +296,10 @@ mod tests {
                 // SAFETY: the layout has a size; the block is written within its bounds and freed
                 // with the same layout.
                 let start = unsafe {
-                    let start = match zeroed {
-                        true => TRACKING.alloc_zeroed(layout),
-                        false => TRACKING.alloc(layout),
+                    let start = if zeroed {
+                        TRACKING.alloc_zeroed(layout)
+                    } else {
+                        TRACKING.alloc(layout)
                     };
                     assert!(!zeroed || (0..48).all(|at| *start.add(at) == 0));
                     start.write_bytes(7, 48);

@@ -195,9 +195,10 @@ fn too_big(text: &str) -> &'static str {
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     // Zero fails to parse where numbers count from 1, and is not too large.
     let is_zero = digits.bytes().all(|byte| byte == b'0');
-    match is_number && !is_zero {
-        true => "; this one is too big",
-        false => "",
+    if is_number && !is_zero {
+        "; this one is too big"
+    } else {
+        ""
     }
 }
 

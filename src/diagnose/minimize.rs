@@ -152,9 +152,10 @@ impl Probe<'_> {
         // All attempts need clocks.
         let told_by_clocks = found.driver.lacks_clocks().is_none();
         let told = told && told_by_clocks;
-        let again = match self.settings.simplify > 0 && may_come_again(&found.end) {
-            true => self.again(found),
-            false => Reproduction::Same,
+        let again = if self.settings.simplify > 0 && may_come_again(&found.end) {
+            self.again(found)
+        } else {
+            Reproduction::Same
         };
         if !told || self.settings.simplify == 0 || again != Reproduction::Same {
             // A livelock is not minimised. But it recurs from its schedule, so its pair and its

@@ -28,9 +28,10 @@ impl Probe<'_> {
     /// Replays this failure from its schedule. Returns the first result that differs, if any.
     pub(crate) fn again(&mut self, found: &Found) -> Reproduction {
         let mut all = (0..TIMES).map(|_| self.once_more(found));
-        let same = match had_passed(found) {
-            true => Reproduction::HadPassed,
-            false => Reproduction::Same,
+        let same = if had_passed(found) {
+            Reproduction::HadPassed
+        } else {
+            Reproduction::Same
         };
         all.find(|again| *again != Reproduction::Same)
             .unwrap_or(same)

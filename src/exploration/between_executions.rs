@@ -90,12 +90,13 @@ impl<'a> Watch<'a> {
         follows: bool,
     ) -> Watch<'a> {
         let start = Instant::now();
-        let (checkpoint, before) = match follows {
-            true => (None, None),
-            false => match taken_up(settings, driver, site) {
+        let (checkpoint, before) = if follows {
+            (None, None)
+        } else {
+            match taken_up(settings, driver, site) {
                 Ok(taken_up) => taken_up.unzip(),
                 Err(error) => panic!("{error}"),
-            },
+            }
         };
         let (waits, outcomes) = before.unzip();
         let takes_loops_for_steps = settings.takes_loops_for_steps();
@@ -439,9 +440,10 @@ impl<'a> Watch<'a> {
         {
             return Some(Limit::Memory(most));
         }
-        match rarely!(driver.stats.begun().is_multiple_of(LOOKED_AT_EACH)) {
-            true => self.limit_of_system(driver.memory()),
-            false => None,
+        if rarely!(driver.stats.begun().is_multiple_of(LOOKED_AT_EACH)) {
+            self.limit_of_system(driver.memory())
+        } else {
+            None
         }
     }
 

@@ -127,9 +127,10 @@ impl Checkpoint {
             && !known.is_file()
         {
             let file = self.file.display();
-            let what = match known.is_dir() {
-                true => "a directory",
-                false => "a device or a pipe",
+            let what = if known.is_dir() {
+                "a directory"
+            } else {
+                "a device or a pipe"
             };
             return Err(format!(
                 "the checkpoint {file} (DPOR_CHECKPOINT_FILE) is {what}, and not a file"

@@ -133,9 +133,10 @@ pub(crate) fn explored(
         let earlier = std::mem::take(&mut exploration.earlier);
         add_new(&mut exploration.failures, earlier, settings.max_failures);
     }
-    let explored = match rarely!(!exploration.failures.is_empty()) {
-        true => Err(exploration.failed()),
-        false => Ok(exploration.passed(driver)),
+    let explored = if rarely!(!exploration.failures.is_empty()) {
+        Err(exploration.failed())
+    } else {
+        Ok(exploration.passed(driver))
     };
     if rarely!(interrupts::asked()) {
         tell_of_interrupt(settings, &explored);
@@ -173,9 +174,10 @@ fn tries_raw_uses(settings: &Builder, given: Option<&Schedule>) -> bool {
 fn known_from(schedule: &Schedule) -> Learnt {
     Learnt {
         ends_are_events: schedule.has_ends(),
-        hintless: match schedule.waits_soon() {
-            true => Hintless::Soon,
-            false => Hintless::Unknown,
+        hintless: if schedule.waits_soon() {
+            Hintless::Soon
+        } else {
+            Hintless::Unknown
         },
         fair: schedule.is_fair(),
         awaits: Awaits::default(),
@@ -209,10 +211,13 @@ impl Exploration<'_> {
                     }
                     Some(asked) => match self.learns(&passed, &asked) {
                         Some(learnt) => self.restart(&passed, |before| *before = learnt),
-                        None => match self.tries_raw_uses(&mut passed) {
-                            true => passed,
-                            false => return passed,
-                        },
+                        None => {
+                            if self.tries_raw_uses(&mut passed) {
+                                passed
+                            } else {
+                                return passed;
+                            }
+                        }
                     },
                 },
                 Explored::Failed(found) => {
@@ -343,9 +348,10 @@ impl Exploration<'_> {
         );
         self.failures.push(failure);
         self.watch.failed();
-        match last || self.failures.len() >= self.settings.max_failures {
-            true => Err(driver),
-            false => learnt_from(driver, &end),
+        if last || self.failures.len() >= self.settings.max_failures {
+            Err(driver)
+        } else {
+            learnt_from(driver, &end)
         }
     }
 
@@ -482,9 +488,10 @@ impl Exploration<'_> {
                 let nothing = Schedule::default();
                 let line = passed.followed(self.given.as_ref().unwrap_or(&nothing), &self.site);
                 // With `DPOR_REPLAY` the user replays a schedule by hand and waits for an answer.
-                match std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
-                    true => above_captured(&line),
-                    false => above(|| eprint!("{line}")),
+                if std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
+                    above_captured(&line)
+                } else {
+                    above(|| eprint!("{line}"))
                 }
             }
             _ => {
@@ -532,9 +539,10 @@ impl Builder {
         Settings {
             patience: self.patience,
             site,
-            must_free: match self.check_leaks {
-                true => MustFree::Found,
-                false => MustFree::Owed,
+            must_free: if self.check_leaks {
+                MustFree::Found
+            } else {
+                MustFree::Owed
             },
             statics: Rooted::Stays,
             watch: None,

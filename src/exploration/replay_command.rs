@@ -201,9 +201,10 @@ impl Run {
             let arguments = self.arguments.iter().map(String::as_str);
             return arguments.filter(|it| *it != "--bench").collect();
         };
-        let mut own = match self.is_of_rustdoc() {
-            true => vec![filter(test, &self.documented)],
-            false => vec!["--exact", test],
+        let mut own = if self.is_of_rustdoc() {
+            vec![filter(test, &self.documented)]
+        } else {
+            vec!["--exact", test]
         };
         if self.is_told("--ignored") || self.is_told("--include-ignored") {
             own.push("--include-ignored");
@@ -270,9 +271,10 @@ fn tested(source: &Path, crate_name: &str, package: &str) -> Option<Vec<String>>
         _ => return None,
     };
     // The manifest may give the target another name. The compiler's names contain `_` for `-`.
-    let name = match name.replace('-', "_") == crate_name {
-        true => name,
-        false => crate_name,
+    let name = if name.replace('-', "_") == crate_name {
+        name
+    } else {
+        crate_name
     };
     Some(vec![kind.to_owned(), name.to_owned()])
 }
@@ -335,17 +337,21 @@ fn parts(path: &Path) -> Option<Vec<&str>> {
 /// Quotes the words as a line for a shell.
 fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    let words = words.into_iter().map(|word| match word.chars().all(plain) {
-        true if !word.is_empty() => word.to_owned(),
-        _ => in_quotes(word),
+    let words = words.into_iter().map(|word| {
+        if word.chars().all(plain) && !word.is_empty() {
+            word.to_owned()
+        } else {
+            in_quotes(word)
+        }
     });
     words.collect::<Vec<String>>().join(" ")
 }
 
 fn in_quotes(word: &str) -> String {
-    match word.contains(['"', '$', '`', '\\', '!']) {
-        true => format!("'{}'", word.replace('\'', r"'\''")),
-        false => format!("\"{word}\""),
+    if word.contains(['"', '$', '`', '\\', '!']) {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    } else {
+        format!("\"{word}\"")
     }
 }
 

@@ -137,9 +137,10 @@ impl Builder {
     /// Returns the seed from which executions are drawn. An algorithm that does not sample needs
     /// none, so no seed is made for it.
     pub(crate) fn seed_to_draw_with(&self) -> u64 {
-        match self.is_sampling() {
-            true => self.seed.unwrap_or_else(fresh_seed),
-            false => 0,
+        if self.is_sampling() {
+            self.seed.unwrap_or_else(fresh_seed)
+        } else {
+            0
         }
     }
 

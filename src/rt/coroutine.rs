@@ -146,10 +146,7 @@ impl Pool {
     /// idle here, because access to them takes a lock.
     #[cold]
     fn another(&mut self, bytes: usize) -> Option<Coroutine> {
-        let few = match bytes == self.stack_bytes {
-            true => FEW,
-            false => 1,
-        };
+        let few = if bytes == self.stack_bytes { FEW } else { 1 };
         let Spare { stacks, kept, .. } = &mut *self.idle;
         let before = stacks.len();
         kept.take(bytes, few, stacks);
@@ -182,9 +179,10 @@ impl Pool {
     /// Keeps a stack for the next body. Its last body has returned.
     #[inline(always)]
     pub(crate) fn put_back(&mut self, idle: Coroutine) {
-        match mostly!(idle.bytes() == self.stack_bytes) {
-            true => self.idle.stacks.put(idle),
-            false => self.idle.larger.push(idle),
+        if mostly!(idle.bytes() == self.stack_bytes) {
+            self.idle.stacks.put(idle)
+        } else {
+            self.idle.larger.push(idle)
         }
     }
 

@@ -209,12 +209,11 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: event::
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn lock(address: usize, held: bool) -> Answer {
     let site = context::here();
-    match try_fast(|runtime| runtime.lock(address, held, site)) {
-        true => Answer::Done(Outcome::Done),
-        false => {
-            cold_path();
-            announce::perform(&Target::mutex(address, held), &OpKind::Lock, site)
-        }
+    if try_fast(|runtime| runtime.lock(address, held, site)) {
+        Answer::Done(Outcome::Done)
+    } else {
+        cold_path();
+        announce::perform(&Target::mutex(address, held), &OpKind::Lock, site)
     }
 }
 
@@ -422,9 +421,10 @@ pub(crate) fn park_here() -> bool {
 
 /// The operation with which the current thread waits for a token at this place.
 pub(crate) fn park(site: event::Site) -> OpKind {
-    match wakes_up(site) {
-        true => OpKind::EndForNoReason,
-        false => OpKind::Park,
+    if wakes_up(site) {
+        OpKind::EndForNoReason
+    } else {
+        OpKind::Park
     }
 }
 

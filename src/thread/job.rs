@@ -263,9 +263,10 @@ where
     // SAFETY: the caller's promise; the share is kept, as `Fate::Caught` demands.
     let run = || unsafe { run::<F, T>(job, Fate::Caught) };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-        let payload = match it.modelled {
-            true => rt::caught(payload),
-            false => payload,
+        let payload = if it.modelled {
+            rt::caught(payload)
+        } else {
+            payload
         };
         // SAFETY: this is the thread, and it has stored no result, because `f` panicked.
         unsafe { it.packet.put(Err(payload)) };
@@ -407,9 +408,10 @@ mod tests {
             let (body, share) = unsafe { job(f, None, true) };
             heap.record(false);
             let shared = heap.live_count();
-            match handle_first {
-                true => drop((share, body)),
-                false => drop((body, share)),
+            if handle_first {
+                drop((share, body))
+            } else {
+                drop((body, share))
             }
             (shared, heap.live_count())
         })
@@ -432,16 +434,13 @@ mod tests {
             // SAFETY: as above. It makes no difference to the drop of the result whether the job is
             // a model's.
             let (body, share) = unsafe { job(move || held, None, false) };
-            match handle_first {
-                true => {
-                    drop(share);
-                    body.run();
-                }
-                false => {
-                    body.run();
-                    assert_eq!(Arc::strong_count(&dropped), 2);
-                    drop(share);
-                }
+            if handle_first {
+                drop(share);
+                body.run();
+            } else {
+                body.run();
+                assert_eq!(Arc::strong_count(&dropped), 2);
+                drop(share);
             }
             assert_eq!(Arc::strong_count(&dropped), 1);
         }

@@ -314,9 +314,10 @@ impl Report {
             raise.push(format!("max_rounds = {most} (DPOR_MAX_ROUNDS)"));
         }
         let nothing = "no execution came to its end, so nothing was tested";
-        Some(match raise.is_empty() {
-            true => format!("{nothing}: all were given up {}", self.pruned_by.why()),
-            false => format!("{nothing}: raise {}", raise.join(" or ")),
+        Some(if raise.is_empty() {
+            format!("{nothing}: all were given up {}", self.pruned_by.why())
+        } else {
+            format!("{nothing}: raise {}", raise.join(" or "))
         })
     }
 }

@@ -68,9 +68,10 @@ impl Empty for Spare {
     #[inline]
     fn empty(&mut self) {
         let stays = |stack: &Coroutine| stack.bytes() <= LARGE;
-        self.leave(match self.stacks.first().is_some_and(stays) {
-            true => FEW,
-            false => 0,
+        self.leave(if self.stacks.first().is_some_and(stays) {
+            FEW
+        } else {
+            0
         });
     }
 }

@@ -178,12 +178,11 @@ fn writes(
     while slots != 0 {
         let slot = slots.trailing_zeros() as usize;
         slots &= slots - 1;
-        let latest = match is_near {
-            true => execution.clocks.latest_in(object, slot),
-            false => {
-                let all = far.before(execution, (object, EventsOn::Slot(slot)), position);
-                all.last().copied().unwrap_or(NOWHERE)
-            }
+        let latest = if is_near {
+            execution.clocks.latest_in(object, slot)
+        } else {
+            let all = far.before(execution, (object, EventsOn::Slot(slot)), position);
+            all.last().copied().unwrap_or(NOWHERE)
         };
         let from = known;
         execution.clocks.go_back(latest, from, |first| {

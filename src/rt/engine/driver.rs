@@ -349,9 +349,10 @@ impl Driver {
         self.free_from = self
             .replayed
             .max(self.plan.common_prefix + self.plan.steps.len());
-        self.free_for = match self.last_goes_on {
-            true => (self.bounds.events_max.saturating_sub(self.free_from)).min(steps::AT_ONCE),
-            false => 0,
+        self.free_for = if self.last_goes_on {
+            (self.bounds.events_max.saturating_sub(self.free_from)).min(steps::AT_ONCE)
+        } else {
+            0
         };
         self.looks_back = self.asks_for_clocks;
         (self.position, self.hints) = (0, 0);
@@ -639,9 +640,10 @@ impl Driver {
     /// that is known in advance.
     #[inline]
     pub(crate) fn lacks_memory(&mut self) -> Option<usize> {
-        match self.asks_for_clocks {
-            true => self.lacks_clocks(),
-            false => None,
+        if self.asks_for_clocks {
+            self.lacks_clocks()
+        } else {
+            None
         }
     }
 

@@ -69,9 +69,10 @@ impl ReplayPolicy for Further {
             return over;
         };
         let (rounds, has_left) = at.machine.rounds_further();
-        let events = match at.machine.live().contains(&thread) {
-            true => at.machine.events_of(thread),
-            false => 0,
+        let events = if at.machine.live().contains(&thread) {
+            at.machine.events_of(thread)
+        } else {
+            0
         };
         if rounds != self.last.0 {
             self.last = (rounds, events);
@@ -86,9 +87,10 @@ impl ReplayPolicy for Further {
         if rounds > 0 && (has_left || is_stuck) {
             self.rounds.set(Some(rounds));
         }
-        match has_left || is_stuck {
-            true => over,
-            false => Choice::RunOn(Step::of(thread), AT_ONCE),
+        if has_left || is_stuck {
+            over
+        } else {
+            Choice::RunOn(Step::of(thread), AT_ONCE)
         }
     }
 }

@@ -219,9 +219,10 @@ impl Trace {
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
         debug_assert_eq!(self.placed, self.events.len());
         // This takes one comparison; `get` with a default takes three.
-        match thread.index() < self.positions.len() {
-            true => &self.positions[thread.index()],
-            false => &[],
+        if thread.index() < self.positions.len() {
+            &self.positions[thread.index()]
+        } else {
+            &[]
         }
     }
 

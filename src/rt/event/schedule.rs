@@ -369,9 +369,10 @@ impl Schedule {
             let number = |text: &str, what: &str| {
                 digits(text).ok_or_else(|| {
                     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-                    let most = match is_number {
-                        true => format!(", which is at most {}", u32::MAX),
-                        false => String::new(),
+                    let most = if is_number {
+                        format!(", which is at most {}", u32::MAX)
+                    } else {
+                        String::new()
                     };
                     format!("at byte {here}, in `{word}`: expected {what}{most}, found `{text}`")
                 })

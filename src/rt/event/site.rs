@@ -12,9 +12,10 @@ pub(crate) type Site = &'static Location<'static>;
 /// neither have the callbacks of std.
 pub(crate) fn foreign(file: &str) -> Option<&'static str> {
     let here = file!().strip_suffix("rt/event/site.rs");
-    match here.is_some_and(|source| file.starts_with(source)) {
-        true => Some("in a drop"),
-        false => is_of_std(file).then_some("in std"),
+    if here.is_some_and(|source| file.starts_with(source)) {
+        Some("in a drop")
+    } else {
+        is_of_std(file).then_some("in std")
     }
 }
 

@@ -85,10 +85,7 @@ pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, sit
 }
 
 fn plainly(write: bool) -> Effect {
-    match write {
-        true => Effect::Write,
-        false => Effect::Read,
-    }
+    if write { Effect::Write } else { Effect::Read }
 }
 
 /// Notes that the access to the plain memory at this address, of this size, continues.

@@ -193,9 +193,10 @@ pub(crate) fn exit(site: Site) {
         if runtime.heap.has_news() {
             let is_over = !runtime.has_raw_references.get() && inner.is_over_with(me);
             drop(inner);
-            match is_over {
-                true => runtime.hear_of_a_fault()?,
-                false => runtime.hear_of_frees()?,
+            if is_over {
+                runtime.hear_of_a_fault()?
+            } else {
+                runtime.hear_of_frees()?
             }
             inner = runtime.inner.borrow_mut();
         }

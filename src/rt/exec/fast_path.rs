@@ -223,9 +223,10 @@ impl Runtime {
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
-        self.roomy.set(match rarely!(asks) {
-            true => Stretch::default(),
-            false => roomy,
+        self.roomy.set(if rarely!(asks) {
+            Stretch::default()
+        } else {
+            roomy
         });
     }
 
@@ -295,9 +296,10 @@ impl Runtime {
         (kind, memory): (ObjectKind, u64),
         again: impl FnOnce() -> T,
     ) -> T {
-        match self.meets(address, kind, memory) {
-            true => again(),
-            false => T::default(),
+        if self.meets(address, kind, memory) {
+            again()
+        } else {
+            T::default()
         }
     }
 

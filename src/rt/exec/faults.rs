@@ -195,10 +195,7 @@ mod unix {
         // `generator`'s handler would capture a backtrace of a fault that it does not know, and
         // would ask the allocator for the memory of that backtrace.
         let is_generator_s = code > 0 && coroutine::is_on_generator() && asked_in_vain.is_none();
-        let others = match is_generator_s {
-            true => &GENERATOR_S,
-            false => &FIRST,
-        };
+        let others = if is_generator_s { &GENERATOR_S } else { &FIRST };
         // SAFETY: the function calls the handler as the system would have called it.
         unsafe { go_to(others, signal, info, context) };
     }

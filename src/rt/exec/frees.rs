@@ -43,9 +43,10 @@ impl Runtime {
     /// ends with one of them.
     #[inline]
     pub(super) fn hear_of_frees(&self) -> Option<()> {
-        match self.heap.has_news() {
-            true => self.hear_of_some_frees(),
-            false => Some(()),
+        if self.heap.has_news() {
+            self.hear_of_some_frees()
+        } else {
+            Some(())
         }
     }
 
@@ -93,9 +94,10 @@ impl Runtime {
         }
         let mut objects = std::mem::take(&mut inner.inside);
         inner.table.find_inside(start, length, &mut objects);
-        let end = match is_alone {
-            true => self.wrong_with_last_free(inner, (start, length), &objects),
-            false => self.wrong_with_free(inner, (start, length), &objects),
+        let end = if is_alone {
+            self.wrong_with_last_free(inner, (start, length), &objects)
+        } else {
+            self.wrong_with_free(inner, (start, length), &objects)
         };
         objects.clear();
         inner.inside = objects;

@@ -221,9 +221,10 @@ impl Runtime {
         let cell = (memory.start.addr(), memory.size);
         let region = {
             let inner = self.inner.borrow();
-            match inner.races.knows(cell) {
-                true => None,
-                false => Some(self.locate(&inner.stacks, &inner.ended, cell.0)),
+            if inner.races.knows(cell) {
+                None
+            } else {
+                Some(self.locate(&inner.stacks, &inner.ended, cell.0))
             }
         };
         let region = match region {

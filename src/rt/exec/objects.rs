@@ -341,9 +341,10 @@ impl Table {
     #[inline]
     fn note_met(&mut self, number: u32, address: usize) {
         let line = line(address);
-        let next = match has(&self.lines, line) {
-            true => self.heads[line],
-            false => NOWHERE,
+        let next = if has(&self.lines, line) {
+            self.heads[line]
+        } else {
+            NOWHERE
         };
         self.lines[line / 64] |= 1 << (line % 64);
         self.heads[line] = self.met.len() as u32;

@@ -140,9 +140,10 @@ impl Runtime {
         if TOLD.swap(true, Relaxed) {
             return;
         }
-        let why = match self.stopping.get() {
-            true => "is unwound",
-            false => "goes on to its end",
+        let why = if self.stopping.get() {
+            "is unwound"
+        } else {
+            "goes on to its end"
         };
         self.say_of_this_thread(&format!(
             "{does}, in an execution that is over, where it {why}. Its stack is given up, what is on it is not dropped, and the \

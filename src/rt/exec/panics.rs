@@ -226,10 +226,7 @@ impl Runtime {
             // The execution fails because of the first panic, unless the test catches that one.
             Some((first, _)) if first != me => self.note_second(message, fails),
             _ => {
-                let stack = match fails {
-                    true => self.note_where(),
-                    false => None,
-                };
+                let stack = if fails { self.note_where() } else { None };
                 let raised = Raised {
                     panic: message,
                     stack,
@@ -393,12 +390,13 @@ impl Runtime {
 
 /// The printed findings with an introduction; where nothing could be read, the possible reason.
 fn found(text: &str) -> String {
-    match text.is_empty() {
-        false => format!("What was found is not lost:\n{text}"),
-        true => "That was in dpor itself, between two steps of the test, so no schedule can be told. If memory was refused: \
-                 `Builder::max_memory` (DPOR_MAX_MEMORY, in bytes) stops an exploration before that, a bound \
-                 (DPOR_MAX_PREEMPTIONS=2, say) needs less, and DPOR_CHECKPOINT_FILE keeps what was explored\n"
-            .to_owned(),
+    if !text.is_empty() {
+        format!("What was found is not lost:\n{text}")
+    } else {
+        "That was in dpor itself, between two steps of the test, so no schedule can be told. If memory was refused: \
+         `Builder::max_memory` (DPOR_MAX_MEMORY, in bytes) stops an exploration before that, a bound \
+         (DPOR_MAX_PREEMPTIONS=2, say) needs less, and DPOR_CHECKPOINT_FILE keeps what was explored\n"
+    .to_owned()
     }
 }
 
@@ -419,10 +417,7 @@ fn last_seen(events: &[Event], thread: ThreadId) -> String {
         return format!("before any operation that dpor has seen of it{spawn}");
     };
     let own = |at: &usize| foreign(events[*at].site.file()).is_none();
-    let own = match own(&last) {
-        true => None,
-        false => before.find(own),
-    };
+    let own = if own(&last) { None } else { before.find(own) };
     let own = own.map_or_else(String::new, |at| {
         format!("; the last with a place in the program is {}", told(at))
     });

@@ -346,9 +346,10 @@ fn go_on(
             Resumed::Suspended => {}
             Resumed::Finished(Ok(())) => {
                 let inner = runtime.inner.borrow();
-                match rarely!(!inner.resting.is_empty()) && inner.resting.contains(&thread) {
-                    true => stacks.rest(thread),
-                    false => stacks.put_back(thread),
+                if rarely!(!inner.resting.is_empty()) && inner.resting.contains(&thread) {
+                    stacks.rest(thread)
+                } else {
+                    stacks.put_back(thread)
                 }
             }
             Resumed::Finished(Err(payload)) => {

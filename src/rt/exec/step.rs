@@ -152,12 +152,11 @@ impl Runtime {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
-        let before = match inner.races.has_mixed() {
-            true => {
-                cold_path();
-                inner.table.known(target.address)
-            }
-            false => None,
+        let before = if inner.races.has_mixed() {
+            cold_path();
+            inner.table.known(target.address)
+        } else {
+            None
         };
         let object = inner.table.object(machine, target, || {
             let region = locate(&inner.stacks, &inner.ended)?;
@@ -237,12 +236,11 @@ impl Runtime {
     ) -> Option<()> {
         let me = self.current.get();
         let is_watched = inner.races.is_active() || self.callers.are_asked_for();
-        let events = match is_watched {
-            true => {
-                cold_path();
-                None
-            }
-            false => inner.driver.step_thread_op(me, operation, site),
+        let events = if is_watched {
+            cold_path();
+            None
+        } else {
+            inner.driver.step_thread_op(me, operation, site)
         };
         let Some(events) = events else {
             return self.step(inner, operation, site).map(|_| ());

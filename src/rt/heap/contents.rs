@@ -161,9 +161,10 @@ pub(crate) unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(u
         // SAFETY: the address is in the memory for which the caller guarantees that it can be read,
         // and it is aligned where a whole word is read.
         meet(unsafe {
-            match whole {
-                true => read::<usize>(at),
-                false => read::<u8>(at).into(),
+            if whole {
+                read::<usize>(at)
+            } else {
+                read::<u8>(at).into()
             }
         });
         at += if whole { WORD } else { 1 };

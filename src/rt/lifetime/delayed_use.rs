@@ -299,9 +299,10 @@ impl Driver {
         }
         let uses = self.raw_uses.get_or_insert_default();
         for (thread, events, site, has_shown) in found {
-            let (tries, at_first) = match has_shown {
-                true => (&mut uses.showing, SHOWING_AT_FIRST),
-                false => (&mut uses.others, 0),
+            let (tries, at_first) = if has_shown {
+                (&mut uses.showing, SHOWING_AT_FIRST)
+            } else {
+                (&mut uses.others, 0)
             };
             if tries.make((site, freed), at_first) {
                 tries.all += 1;

@@ -362,14 +362,13 @@ impl SpinLog {
             alike |= self.follow(same_place);
         }
         self.alike = Some(alike);
-        self.idle = match same_place && alike {
-            true => {
-                // The loop has a hint, so its repeated reads do not count as those of a loop
-                // without one.
-                self.repeats = 0;
-                self.idle + 1
-            }
-            false => 0,
+        self.idle = if same_place && alike {
+            // The loop has a hint, so its repeated reads do not count as those of a loop
+            // without one.
+            self.repeats = 0;
+            self.idle + 1
+        } else {
+            0
         };
         if self.changed {
             self.cycle.reset();
@@ -381,9 +380,10 @@ impl SpinLog {
         self.cycle.end_round();
         self.turn(site);
         if self.idle > spin_bound {
-            self.awaits = match looks {
-                true => Awaited::Before,
-                false => Awaited::Undone,
+            self.awaits = if looks {
+                Awaited::Before
+            } else {
+                Awaited::Undone
             };
             return true;
         }
@@ -593,9 +593,10 @@ pub(crate) fn meaning_of_count(
     outcome: Outcome,
     (before, now): (u64, u64),
 ) -> Meaning {
-    match now == before && outcome != Outcome::Done || matches!(kind, OpKind::Upgrade) {
-        true => Meaning::Look(before),
-        false => Meaning::Nothing,
+    if now == before && outcome != Outcome::Done || matches!(kind, OpKind::Upgrade) {
+        Meaning::Look(before)
+    } else {
+        Meaning::Nothing
     }
 }
 

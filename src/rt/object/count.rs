@@ -20,9 +20,10 @@ pub(crate) const HEADER: usize = 6 * size_of::<usize>();
 /// The property of a count that its labels need.
 #[inline]
 pub(crate) fn nature(observed: bool) -> Nature {
-    match observed {
-        true => Nature::Observed,
-        false => Nature::Plain,
+    if observed {
+        Nature::Observed
+    } else {
+        Nature::Plain
     }
 }
 

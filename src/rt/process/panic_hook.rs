@@ -55,9 +55,10 @@ pub(crate) fn set_above(listener: Listener) {
     std::thread::spawn(move || {
         let before = take_hook();
         let is_ours = (&raw const *before).cast::<()>().addr() == OURS.load(Acquire);
-        set_hook(match is_ours && IS_SET.load(Acquire) {
-            true => before,
-            false => above(before, listener),
+        set_hook(if is_ours && IS_SET.load(Acquire) {
+            before
+        } else {
+            above(before, listener)
         });
     })
     .join()

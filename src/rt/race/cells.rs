@@ -62,9 +62,10 @@ const GRANULE: u32 = 6;
 fn granules(start: usize, length: usize) -> u64 {
     let first = start >> GRANULE;
     let more = ((start + length.max(1) - 1) >> GRANULE) - first;
-    match more < u64::BITS as usize - 1 {
-        true => ((2 << more) - 1_u64).rotate_left(first as u32 % u64::BITS),
-        false => u64::MAX,
+    if more < u64::BITS as usize - 1 {
+        ((2 << more) - 1_u64).rotate_left(first as u32 % u64::BITS)
+    } else {
+        u64::MAX
     }
 }
 
@@ -218,9 +219,10 @@ impl Cell {
             Some(earlier) => Err(Box::new(DataRace {
                 first: earlier.access,
                 second: *access,
-                lasts: match self.is_open(&earlier.access) {
-                    true => Lasts::OnAndOn,
-                    false => Lasts::Until(earlier.until),
+                lasts: if self.is_open(&earlier.access) {
+                    Lasts::OnAndOn
+                } else {
+                    Lasts::Until(earlier.until)
                 },
                 time: earlier.time,
                 weak: TooWeak::default(),

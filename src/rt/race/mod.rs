@@ -314,9 +314,10 @@ impl Detector {
         let thread = race.first.thread;
         let its = races.filter(|other| other.first.thread == thread);
         Err(its.fold(race, |last, other| {
-            match other.first.through() > last.first.through() {
-                true => other,
-                false => last,
+            if other.first.through() > last.first.through() {
+                other
+            } else {
+                last
             }
         }))
     }
@@ -338,9 +339,10 @@ impl Detector {
         }
         // The detector stays inactive: with all events observed from here on, it would report races
         // that the test has not asked for.
-        let knowledge = match self.active {
-            true => &mut self.knowledge,
-            false => self.aside.after(past, gone),
+        let knowledge = if self.active {
+            &mut self.knowledge
+        } else {
+            self.aside.after(past, gone)
         };
         let (clock, fences) = knowledge.of_with_fences(access.thread);
         let making = made((maker, after), fences.made(block), &access);

@@ -165,9 +165,10 @@ pub(super) fn access(event: &Event) -> Access {
     };
     Access {
         thread: event.thread,
-        effect: match reads {
-            true => Effect::AtomicRead,
-            false => Effect::AtomicWrite,
+        effect: if reads {
+            Effect::AtomicRead
+        } else {
+            Effect::AtomicWrite
         },
         site: event.site,
         after: event.index,
@@ -313,10 +314,13 @@ impl Knowledge {
             OpKind::Rmw { order, .. } => thread.read_modify_write(me, object, order),
             OpKind::CompareExchange {
                 success, failure, ..
-            } => match event.outcome.succeeded() {
-                true => thread.read_modify_write(me, object, success),
-                false => thread.load(object, failure),
-            },
+            } => {
+                if event.outcome.succeeded() {
+                    thread.read_modify_write(me, object, success)
+                } else {
+                    thread.load(object, failure)
+                }
+            }
             _ => self.observe_other(event),
         }
         Ok(())
@@ -546,9 +550,10 @@ impl Thread {
         {
             return;
         }
-        match acquires(order) {
-            true => self.clock.join(&object.told),
-            false => self.seen.join(&object.told),
+        if acquires(order) {
+            self.clock.join(&object.told)
+        } else {
+            self.seen.join(&object.told)
         }
     }
 
@@ -574,9 +579,10 @@ impl Thread {
     /// The clock that a store of this ordering publishes.
     #[inline]
     fn tells(&self, order: Ordering) -> &Clock {
-        match releases(order) {
-            true => &self.clock,
-            false => &self.released,
+        if releases(order) {
+            &self.clock
+        } else {
+            &self.released
         }
     }
 }

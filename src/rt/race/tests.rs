@@ -194,15 +194,12 @@ fn what_comes_behind_a_fence_is_not_told_by_it() {
             (detector.begin((64, 8), None, None, first)).expect("the first");
             detector.end((64, 8), P, first.site, true);
         };
-        match write_first {
-            true => {
-                write(&mut detector);
-                detector.fence(&a_fence(P, Release));
-            }
-            false => {
-                detector.fence(&a_fence(P, Release));
-                write(&mut detector);
-            }
+        if write_first {
+            write(&mut detector);
+            detector.fence(&a_fence(P, Release));
+        } else {
+            detector.fence(&a_fence(P, Release));
+            write(&mut detector);
         }
         for event in [store(P, Relaxed), load(Q, Acquire)] {
             (detector.observe(&event, &names())).expect("no plain access to its object");
@@ -508,10 +505,13 @@ impl Plain {
             OpKind::Rmw { order, .. } => (Some(order), Some(order)),
             OpKind::CompareExchange {
                 success, failure, ..
-            } => match event.outcome.succeeded() {
-                true => (Some(success), Some(success)),
-                false => (Some(failure), None),
-            },
+            } => {
+                if event.outcome.succeeded() {
+                    (Some(success), Some(success))
+                } else {
+                    (Some(failure), None)
+                }
+            }
             _ => unreachable!("no other operation is drawn"),
         };
         let told = &mut self.told[event.operation.object.index()];

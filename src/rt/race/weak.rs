@@ -28,15 +28,16 @@ pub(crate) fn too_weak(race: &DataRace, past: Past<'_>) -> TooWeak {
     let certainly = behind_the_making(race, past);
     let race = certainly.as_ref().unwrap_or(race);
     let any = each_alone(race, past);
-    match any.is_empty() {
-        false => TooWeak {
+    if !any.is_empty() {
+        TooWeak {
             pairs: any,
             together: false,
-        },
-        true => TooWeak {
+        }
+    } else {
+        TooWeak {
             pairs: all_together(race, past),
             together: true,
-        },
+        }
     }
 }
 
@@ -125,9 +126,10 @@ fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, past: Past<'_>) 
             at if at == reader => Strength::Least,
             _ => Strength::Own,
         };
-        match is_other && would_know(race, past, without) {
-            true => drop(links.remove(at)),
-            false => at += 1,
+        if is_other && would_know(race, past, without) {
+            links.remove(at);
+        } else {
+            at += 1;
         }
     }
     links
@@ -145,9 +147,12 @@ enum Strength {
 
 /// The strongest orderings for the events at these positions, and their own for the others.
 fn strong(these: &[usize]) -> impl Fn(usize) -> Strength + '_ {
-    |at| match these.contains(&at) {
-        true => Strength::Most,
-        false => Strength::Own,
+    |at| {
+        if these.contains(&at) {
+            Strength::Most
+        } else {
+            Strength::Own
+        }
     }
 }
 
@@ -242,9 +247,10 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
         let (object, thread) = (event.operation.object, event.thread);
         let knew = thread == first || knows(&mut has, thread, race);
         let _ = has.observe(event, |_, _| Ok(true));
-        let as_told = match if_strong {
-            true => with_strength(event, Strength::Most),
-            false => *event,
+        let as_told = if if_strong {
+            with_strength(event, Strength::Most)
+        } else {
+            *event
         };
         let _ = would.observe(&as_told, |_, _| Ok(true));
         if let Some(&writer) = carried.get(&object)

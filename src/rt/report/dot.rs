@@ -233,9 +233,10 @@ fn between(out: &mut String, execution: &Execution) {
     for event in &events {
         if let Some(from) = event.reads_from.filter(|&from| is_drawn(from)) {
             drawn.insert((from, event.number));
-            let (color, label) = match is_weak(from, event.number) {
-                true => ("red", "read by, too weak"),
-                false => ("forestgreen", "read by"),
+            let (color, label) = if is_weak(from, event.number) {
+                ("red", "read by, too weak")
+            } else {
+                ("forestgreen", "read by")
             };
             let _ = writeln!(
                 out,

@@ -113,8 +113,9 @@ fn readers(trace: &Trace, lock: ObjectId, count: u32) -> Vec<Holder> {
             _ => {}
         }
     }
-    match reading.len() == count as usize {
-        true => reading,
-        false => Vec::new(),
+    if reading.len() == count as usize {
+        reading
+    } else {
+        Vec::new()
     }
 }

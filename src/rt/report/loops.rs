@@ -96,9 +96,10 @@ fn is_in_loop(lines: &[String], line: u32, column: u32) -> bool {
                 let (_, before) = open.pop().unwrap_or((Block::Else, String::new()));
                 // A block in brackets is only a part of the statement that contains it.
                 let count = |bracket: char| before.matches(bracket).count();
-                header = match count('(') > count(')') {
-                    true => before,
-                    false => String::new(),
+                header = if count('(') > count(')') {
+                    before
+                } else {
+                    String::new()
                 };
             }
             c => header.push(c),

@@ -46,9 +46,10 @@ pub(super) fn data_race(
                 None => format!("a {} by {one}", verb(first)),
             },
         };
-        let not_so = match race.counted {
-            true => format!("no reference keeps it until {used}"),
-            false => format!("nothing orders {used} before that"),
+        let not_so = if race.counted {
+            format!("no reference keeps it until {used}")
+        } else {
+            format!("nothing orders {used} before that")
         };
         let _ = writeln!(out, "data race: {other} {gives_up}, and {not_so} {when}");
     } else if first.effect == Effect::Make {
@@ -195,13 +196,15 @@ fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'stat
         )
     };
     let is_weak = |event: &Event, enough: fn(Ordering) -> bool| !order(event).is_some_and(enough);
-    let before = match *released && is_weak(writer, releases) {
-        true => " behind a fence that releases",
-        false => "",
+    let before = if *released && is_weak(writer, releases) {
+        " behind a fence that releases"
+    } else {
+        ""
     };
-    let behind = match *acquired && is_weak(reader, acquires) {
-        true => " before a fence that acquires",
-        false => "",
+    let behind = if *acquired && is_weak(reader, acquires) {
+        " before a fence that acquires"
+    } else {
+        ""
     };
     let orderings = match (before.is_empty(), behind.is_empty()) {
         // If one operation of the program is both sides, and reads and writes by a single ordering,
@@ -486,9 +489,10 @@ pub(super) fn leaked(
     );
     for one in blocks {
         let inside = names.inside(|region| Block::around(&region) == Some(*one));
-        let inside = match inside.is_empty() {
-            true => String::new(),
-            false => format!(", with {} in it", inside.join(", ")),
+        let inside = if inside.is_empty() {
+            String::new()
+        } else {
+            format!(", with {} in it", inside.join(", "))
         };
         let by = names.thread(one.thread);
         let at = match (&view.life.allocated, one == first) {

@@ -165,9 +165,10 @@ impl Told<'_> {
                 let parks = matches!(event.operation.kind, OpKind::Park | OpKind::ParkTimeout);
                 event.operation.object == object && parks && event.outcome.succeeded()
             })?;
-            let again = match events[used].thread == it.thread {
-                true => format!(" before {waiter} waited again"),
-                false => String::new(),
+            let again = if events[used].thread == it.thread {
+                format!(" before {waiter} waited again")
+            } else {
+                String::new()
             };
             Some(format!(
                 "the last \"{}\", by {} (event {}), was used up by {}'s \"{}\" (event {}){again}",

@@ -194,9 +194,10 @@ fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
 /// known. With `RUST_BACKTRACE=full`, all that std knows of the stack.
 pub(crate) fn of_panic(trace: &Backtrace) -> Option<String> {
     let text = trace.to_string();
-    match std::env::var("RUST_BACKTRACE").is_ok_and(|asked| asked == "full") {
-        true => Some(text.trim_end().to_owned()),
-        false => numbered(frames(&text)),
+    if std::env::var("RUST_BACKTRACE").is_ok_and(|asked| asked == "full") {
+        Some(text.trim_end().to_owned())
+    } else {
+        numbered(frames(&text))
     }
 }
 

@@ -77,16 +77,19 @@ pub(super) fn too_many(view: &View<'_>, names: &Names<'_>) -> String {
         return said;
     }
     let last = view.trace.events().last().map(|event| event.thread);
-    match last.is_some_and(|last| view.machine.has_come_to_a_hint(last)) {
-        true if view.machine.hintless().is_empty() => format!(
+    if last.is_some_and(|last| view.machine.has_come_to_a_hint(last))
+        && view.machine.hintless().is_empty()
+    {
+        format!(
             "raise `Builder::max_branches` (DPOR_MAX_BRANCHES). If it waits here, its loop has a hint, but more than {CYCLE_MAX} \
-             rounds until they repeat:\n  look at everything there is before each hint"
-        ),
-        _ => "raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \
-              `dpor::hint::spin_loop()`.\n  A loop that changes something in every round does not wait at a hint: let the test \
-              end it after a few rounds,\n  or give it a hint and set `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves out \
-              executions with more rounds"
-            .to_owned(),
+         rounds until they repeat:\n  look at everything there is before each hint"
+        )
+    } else {
+        "raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \
+      `dpor::hint::spin_loop()`.\n  A loop that changes something in every round does not wait at a hint: let the test \
+      end it after a few rounds,\n  or give it a hint and set `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves out \
+      executions with more rounds"
+    .to_owned()
     }
 }
 
@@ -104,13 +107,10 @@ fn without_a_hint(view: &View<'_>, names: &Names<'_>) -> Option<String> {
         _ => false,
     };
     // The comparison of the rounds has not looked at the data behind the lock.
-    let further = match round.iter().any(unlocks) {
-        true => {
-            "if it changes there what the lock protects, set\n  `Builder::max_rounds` (DPOR_MAX_ROUNDS), too"
-        }
-        false => {
-            "if it ends by itself, raise\n  `Builder::max_branches` (DPOR_MAX_BRANCHES) instead"
-        }
+    let further = if round.iter().any(unlocks) {
+        "if it changes there what the lock protects, set\n  `Builder::max_rounds` (DPOR_MAX_ROUNDS), too"
+    } else {
+        "if it ends by itself, raise\n  `Builder::max_branches` (DPOR_MAX_BRANCHES) instead"
     };
     Some(format!(
         "the loop {} has no hint, and {} has gone round {times} times, always with this: {}.\n  If it waits there, put {HINT} into \

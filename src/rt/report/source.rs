@@ -100,9 +100,10 @@ const LINES_MAX: u32 = 12;
 
 /// The line without the comment at its end.
 fn without_comment(line: &str) -> &str {
-    match line.trim_start().starts_with("//") {
-        true => "",
-        false => line.split_once(" //").map_or(line, |(code, _)| code),
+    if line.trim_start().starts_with("//") {
+        ""
+    } else {
+        line.split_once(" //").map_or(line, |(code, _)| code)
     }
 }
 

@@ -77,8 +77,9 @@ fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, in
             None => view.machine.initial(next.object).enabled(thread, kind),
         },
     };
-    match can_happen {
-        true => Stop::Preempted,
-        false => Stop::Waits(next),
+    if can_happen {
+        Stop::Preempted
+    } else {
+        Stop::Waits(next)
     }
 }

@@ -137,9 +137,10 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let columns = Columns::Threads(order);
     let widths = columns.widths(&lines, names);
     let most = cell_max(&widths, where_width);
-    let columns = match widths.len() > COLUMNS_MAX || are_too_wide(&widths, most, where_width) {
-        false => columns,
-        true => Columns::One(named(&mut lines, names)),
+    let columns = if !(widths.len() > COLUMNS_MAX || are_too_wide(&widths, most, where_width)) {
+        columns
+    } else {
+        Columns::One(named(&mut lines, names))
     };
     if let Columns::Threads(_) = columns {
         for line in &mut lines {
@@ -267,10 +268,10 @@ fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
         };
         (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b)
     };
-    let mut found = rounds(rows.len(), |a, b| match counts {
-        true => alike(a, b),
-        false => equal(a, b),
-    });
+    let mut found = rounds(
+        rows.len(),
+        |a, b| if counts { alike(a, b) } else { equal(a, b) },
+    );
     if height(&found, equal) > ROWS_MAX {
         let steps = steps(rows);
         let words: Vec<String> = rows.iter().map(|row| without_numbers(&row.cell)).collect();
@@ -412,9 +413,10 @@ fn shorten(lines: &mut Vec<Line>, both_ends: bool, keep: impl Fn(&Row) -> bool) 
             continue;
         }
         if left_out.len() > 1 {
-            let what = match lines.is_empty() {
-                true => "earlier rows",
-                false => "rows between",
+            let what = if lines.is_empty() {
+                "earlier rows"
+            } else {
+                "rows between"
             };
             lines.push(Line::Note(format!("{} {what}", left_out.len())));
             left_out.clear();
@@ -475,9 +477,10 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             switch: switch(&rows, event.thread, &stopped),
             thread: event.thread,
             cell,
-            place: match is_end {
-                true => String::new(),
-                false => place_of(view, event),
+            place: if is_end {
+                String::new()
+            } else {
+                place_of(view, event)
             },
             times: 1,
             before: position,

@@ -463,10 +463,13 @@ impl<'a> Names<'a> {
                 }
             },
             OpKind::Wait { fair: true, .. } => "another round: nothing else can run".to_owned(),
-            OpKind::Wait { timed, .. } if event.outcome.is_released() => match timed {
-                true => "another timeout: nothing else can run".to_owned(),
-                false => "spin: nothing else can run".to_owned(),
-            },
+            OpKind::Wait { timed, .. } if event.outcome.is_released() => {
+                if timed {
+                    "another timeout: nothing else can run".to_owned()
+                } else {
+                    "spin: nothing else can run".to_owned()
+                }
+            }
             _ => self.announced(&event.operation),
         }
     }
@@ -484,9 +487,10 @@ fn named(machine: &Machine, given: &BTreeMap<ThreadId, String>, thread: ThreadId
 fn on_one_line(name: &str) -> String {
     let mut line = String::with_capacity(name.len());
     for c in name.chars() {
-        match c.is_control() {
-            true => line.extend(c.escape_default()),
-            false => line.push(c),
+        if c.is_control() {
+            line.extend(c.escape_default())
+        } else {
+            line.push(c)
         }
     }
     line

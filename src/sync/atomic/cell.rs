@@ -28,9 +28,10 @@ pub(super) fn load<R>(
         Ordering::AcqRel => panic!("there is no such thing as an acquire-release load"),
         _ => {}
     }
-    match rt::load(target.address, ty, target.memory, order) {
-        false => make(),
-        true => rt::delayed(make),
+    if !rt::load(target.address, ty, target.memory, order) {
+        make()
+    } else {
+        rt::delayed(make)
     }
 }
 
@@ -71,9 +72,10 @@ pub(super) fn modify<R>(
 ) -> R {
     let operand = ty.truncate(operand);
     let rmw = rmw.on(ty);
-    match rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
-        false => make(),
-        true => rt::delayed(make),
+    if !rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
+        make()
+    } else {
+        rt::delayed(make)
     }
 }
 
@@ -104,9 +106,10 @@ pub(super) fn compare<R>(
     };
     let (answer, is_delayed) = rt::compare(target.address, ty, target.memory, kind);
     let fails = matches!(answer, Answer::Done(Outcome::Failure(found)) if found == expected);
-    match is_delayed {
-        false => make(fails),
-        true => rt::delayed(|| make(fails)),
+    if !is_delayed {
+        make(fails)
+    } else {
+        rt::delayed(|| make(fails))
     }
 }
 

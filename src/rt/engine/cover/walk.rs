@@ -228,9 +228,10 @@ impl<'a> Walk<'a> {
         if self.unchanged.is_some()
             && let Some(second) = self.label
         {
-            let is_told = match step.thread == self.second.step.thread {
-                true => self.second_was_asked_for(),
-                false => !commutes(&self.execution.machine.sets, label, second),
+            let is_told = if step.thread == self.second.step.thread {
+                self.second_was_asked_for()
+            } else {
+                !commutes(&self.execution.machine.sets, label, second)
             };
             if is_told {
                 assert!(!cfg!(test) || !self.has_weak_initial(step, label));
@@ -333,9 +334,10 @@ impl<'a> Walk<'a> {
                 return Head::Event(at);
             }
         }
-        match thread == self.second.step.thread && !*self.taken {
-            true => Head::ReversedEvent,
-            false => Head::Nothing,
+        if thread == self.second.step.thread && !*self.taken {
+            Head::ReversedEvent
+        } else {
+            Head::Nothing
         }
     }
 

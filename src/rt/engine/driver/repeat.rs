@@ -142,14 +142,13 @@ impl Driver {
         let planned = (step, label);
         // The result of an atomic operation stays in registers, as long as no code path merges it
         // with the result of another kind of operation.
-        let made = match operation.kind.is_atomic() {
-            true => {
-                let executed = self.machine.perform_atomic(step, &operation, site);
-                self.record(&executed, step, (&operation, site));
-                self.advance(step.thread);
-                self.as_planned(&executed, planned, (&operation, site))
-            }
-            false => self.follow_another(planned, &operation, site),
+        let made = if operation.kind.is_atomic() {
+            let executed = self.machine.perform_atomic(step, &operation, site);
+            self.record(&executed, step, (&operation, site));
+            self.advance(step.thread);
+            self.as_planned(&executed, planned, (&operation, site))
+        } else {
+            self.follow_another(planned, &operation, site)
         };
         self.made(step.thread, made)
     }

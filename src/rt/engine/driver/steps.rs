@@ -162,12 +162,11 @@ impl Driver {
             return None;
         }
         let repeats = position < self.unbroken;
-        let may_go_on = match repeats {
-            true => {
-                let event = self.trace.at(position as u32);
-                event.thread == thread && alike(&event.operation, object, kind)
-            }
-            false => self.is_free(position),
+        let may_go_on = if repeats {
+            let event = self.trace.at(position as u32);
+            event.thread == thread && alike(&event.operation, object, kind)
+        } else {
+            self.is_free(position)
         };
         if !may_go_on || !self.machine.can_perform(thread, operation) {
             return None;
@@ -190,9 +189,10 @@ impl Driver {
     #[inline]
     pub(crate) fn goes_on(&self, thread: ThreadId) -> bool {
         let position = self.position;
-        match position < self.unbroken {
-            true => self.trace.at(position as u32).thread == thread,
-            false => self.is_free(position),
+        if position < self.unbroken {
+            self.trace.at(position as u32).thread == thread
+        } else {
+            self.is_free(position)
         }
     }
 
@@ -263,9 +263,10 @@ impl Driver {
         operation: &Operation,
         site: Site,
     ) -> Made<Option<Outcome>> {
-        match self.goes_on(thread) {
-            true => self.make_at_once(thread, operation, site),
-            false => Ok(None),
+        if self.goes_on(thread) {
+            self.make_at_once(thread, operation, site)
+        } else {
+            Ok(None)
         }
     }
 
@@ -474,9 +475,10 @@ impl Driver {
         let Pending { operation, site } = self.machine.take(step.thread);
         // The result of a step stays in registers, as long as no code path merges it with the
         // result of another kind of step.
-        let made = match operation.kind.is_of_a_life() {
-            true => self.new_thread_op(step, &operation, site),
-            false => self.make_anew(step, &operation, site),
+        let made = if operation.kind.is_of_a_life() {
+            self.new_thread_op(step, &operation, site)
+        } else {
+            self.make_anew(step, &operation, site)
         };
         self.made(step.thread, made)
     }

@@ -100,9 +100,10 @@ impl AtomicType {
 
     /// `value` as a number with its sign.
     pub(crate) const fn widen(self, value: u64) -> i128 {
-        match self.signed() {
-            true => self.with_sign(value) as i128,
-            false => value as i128,
+        if self.signed() {
+            self.with_sign(value) as i128
+        } else {
+            value as i128
         }
     }
 

@@ -91,10 +91,7 @@ fn what_threads_do_in_turn_again_and_again_is_told_once() {
     let read = Schedule::parse(text).expect("well formed");
     let steps = followed(&read)
         .into_iter()
-        .map(|(path, _, begins)| match begins {
-            false => path,
-            true => format!("{path}*0"),
-        });
+        .map(|(path, _, begins)| if !begins { path } else { format!("{path}*0") });
     let expected = "main main main.1 main main.1 main.1 main main main main main main main \
                     main.1*0 main.1 main.2*0 main.1 main.2*0";
     assert_eq!(steps.collect::<Vec<String>>().join(" "), expected);

@@ -237,9 +237,10 @@ fn left_behind(
 ) -> Option<End> {
     let mut tracked = runtime.tracked.take();
     tracked.retain(|value| !value.gone);
-    let mut blocks = match kept {
-        true => Vec::new(),
-        false => runtime.heap.left(must_free),
+    let mut blocks = if kept {
+        Vec::new()
+    } else {
+        runtime.heap.left(must_free)
     };
     let rooted = rooted::take_out(&mut blocks, &runtime.heap);
     // These blocks count only where there is no other leak.

@@ -131,9 +131,10 @@ fn store_buffering(n: usize) -> String {
 /// A message that is handed on so many times.
 fn chain(n: usize) -> String {
     let relay = |i: usize| {
-        let goes_on = match i + 1 == n {
-            true => "b=R x".to_owned(),
-            false => format!("W f{} 1 {{s}}", i + 1),
+        let goes_on = if i + 1 == n {
+            "b=R x".to_owned()
+        } else {
+            format!("W f{} 1 {{s}}", i + 1)
         };
         format!("r{i}=R f{i} {{l}}; ?r{i}==1 {goes_on}")
     };

@@ -278,9 +278,10 @@ impl Machine {
             return self.perform_in_life(step.thread, operation, site);
         }
         // Operations on atomics are by far the most frequent.
-        match operation.kind.is_atomic() {
-            true => self.perform_atomic(step, operation, site),
-            false => self.perform_another(step, operation, site),
+        if operation.kind.is_atomic() {
+            self.perform_atomic(step, operation, site)
+        } else {
+            self.perform_another(step, operation, site)
         }
     }
 
@@ -526,12 +527,11 @@ impl Machine {
                 }
                 executed = entry.use_object(&mut object.state, step, operation);
                 if is_timed(kind) {
-                    match executed.outcome.succeeded() {
-                        true => entry.timeouts.reset(),
-                        false => {
-                            let seen = object.state.awaited_by(thread);
-                            entry.timeouts.count(site, operation.object, seen);
-                        }
+                    if executed.outcome.succeeded() {
+                        entry.timeouts.reset()
+                    } else {
+                        let seen = object.state.awaited_by(thread);
+                        entry.timeouts.count(site, operation.object, seen);
                     }
                 }
             }

@@ -147,9 +147,10 @@ impl Machine {
         if entry.spin.has_left_a_change() {
             entry.consecutive_releases = 0;
         }
-        match lets_others {
-            true => AtHint::LetsOthers,
-            false => AtHint::GoesOn,
+        if lets_others {
+            AtHint::LetsOthers
+        } else {
+            AtHint::GoesOn
         }
     }
 
@@ -317,9 +318,10 @@ impl Machine {
         match operation.kind {
             ref kind if looks(kind) || asks(kind) => {
                 let bound = self.limits.unhinted_spin_bound;
-                match self.threads[thread.index()].spin.may_wait(bound) {
-                    true => self.look_in_vain(thread, operation.object, site),
-                    false => None,
+                if self.threads[thread.index()].spin.may_wait(bound) {
+                    self.look_in_vain(thread, operation.object, site)
+                } else {
+                    None
                 }
             }
             ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
@@ -494,9 +496,10 @@ impl Machine {
             matches!(next, Some(OpKind::Wait { .. }))
         });
         let is_mixed = waiting.clone().any(|entry| entry.unhinted_in_a_row > 0);
-        let unhinted_bound = match is_last {
-            true => UNHINTED_LEAST,
-            false => self.limits.unhinted_livelock_bound,
+        let unhinted_bound = if is_last {
+            UNHINTED_LEAST
+        } else {
+            self.limits.unhinted_livelock_bound
         };
         // The number of releases in a row in loops without a hint, if it is large enough, whatever
         // came before.
@@ -508,9 +511,10 @@ impl Machine {
             (times >= unhinted_bound).then_some(times)
         };
         let in_vain = |entry: &Thread| {
-            let hinted_bound = match is_last && is_mixed {
-                true => HINTED_LEAST,
-                false => self.limits.livelock_bound,
+            let hinted_bound = if is_last && is_mixed {
+                HINTED_LEAST
+            } else {
+                self.limits.livelock_bound
             };
             let hinted = entry.loops == Loop::Hinted && entry.consecutive_releases >= hinted_bound;
             hinted || unhinted(entry).is_some()

@@ -99,9 +99,10 @@ impl Past {
     #[inline]
     pub(super) fn apart(&self, thread: ThreadId, clock: Clock, previous: u32) -> u32 {
         let row = self.rows.row(previous);
-        match self.is_new_with(thread, clock.start, row.whose) {
-            true => previous,
-            false => row.apart,
+        if self.is_new_with(thread, clock.start, row.whose) {
+            previous
+        } else {
+            row.apart
         }
     }
 

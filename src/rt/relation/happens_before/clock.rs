@@ -79,9 +79,10 @@ impl Clocks {
     /// and the system does not have that much memory. Their allocation would end the process.
     #[inline]
     pub(super) fn lack(&mut self, events: usize, threads: usize) -> Option<usize> {
-        let width = match threads <= self.width {
-            true => self.width,
-            false => width_for(self.width, threads),
+        let width = if threads <= self.width {
+            self.width
+        } else {
+            width_for(self.width, threads)
         };
         let words = width.saturating_mul(events + 2 * CHUNK);
         if words <= LARGE.max(self.words.capacity()) {
@@ -165,9 +166,10 @@ impl Clocks {
     /// The clock at `start`, which is the last one, after making room for another one.
     #[inline(always)]
     fn with_room_behind(&mut self, start: usize) -> u32 {
-        match self.words.len() < self.end + self.width {
-            true => self.make_room(start),
-            false => start as u32,
+        if self.words.len() < self.end + self.width {
+            self.make_room(start)
+        } else {
+            start as u32
         }
     }
 

@@ -110,9 +110,10 @@ impl Contention {
             (_, true) => [by; 2],
             (_, false) => [by, NOBODY],
         });
-        match known.is_contended() {
-            true => Order::PossibleFromNow,
-            false => Order::Impossible,
+        if known.is_contended() {
+            Order::PossibleFromNow
+        } else {
+            Order::Impossible
         }
     }
 

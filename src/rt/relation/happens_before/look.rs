@@ -40,9 +40,10 @@ impl<'a> Look<'a> {
             index: last,
             clock,
         } = self.row.whose.behind(self.further);
-        match own == thread {
-            true => last >= index,
-            false => self.past.clocks.word(clock, thread) > index,
+        if own == thread {
+            last >= index
+        } else {
+            self.past.clocks.word(clock, thread) > index
         }
     }
 

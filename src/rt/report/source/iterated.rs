@@ -97,9 +97,10 @@ fn array(text: &str, name: &str) -> Option<String> {
         let is_pattern = !pattern.contains(" in ") && !pattern.contains(['{', ';']);
         let expression = pattern_end.strip_prefix("in ").filter(|_| is_pattern)?;
         let (expression, _) = expression.split_once('{')?;
-        Some(match ITERATORS.iter().any(|it| expression.contains(it)) {
-            true => through(expression),
-            false => place(expression),
+        Some(if ITERATORS.iter().any(|it| expression.contains(it)) {
+            through(expression)
+        } else {
+            place(expression)
         })
     })?
 }

@@ -149,9 +149,10 @@ impl Chain {
     /// Continues with the content of brackets or of an unsafe block, if that is only an object that
     /// is borrowed or behind a pointer. Returns the text before it.
     fn enter<'a>(&mut self, before: &'a str, brackets: &str) -> Option<&'a str> {
-        let before = match brackets.starts_with('{') {
-            true => before.trim_end().strip_suffix("unsafe")?,
-            false => before,
+        let before = if brackets.starts_with('{') {
+            before.trim_end().strip_suffix("unsafe")?
+        } else {
+            before
         };
         let inside = brackets.get(1..brackets.len() - 1)?.trim();
         let mut place = inside;

@@ -151,9 +151,10 @@ impl Ahead {
         let Event {
             thread, label: own, ..
         } = *self.trace.at(event);
-        let (earlier, _) = match own.touches_one() {
-            true => self.clocks.split_on(own.object(), event),
-            false => (&[][..], &[][..]),
+        let (earlier, _) = if own.touches_one() {
+            self.clocks.split_on(own.object(), event)
+        } else {
+            (&[][..], &[][..])
         };
         let earlier = earlier.iter().rev().copied();
         let mine = earlier.take_while(move |&event| self.trace.at(event).thread == thread);

@@ -22,9 +22,10 @@ impl Sleep {
     }
 
     pub(super) fn with(self, thread: ThreadId) -> Sleep {
-        match thread.0 < Sleep::MOST {
-            true => Sleep(self.0 | 1 << thread.0),
-            false => self,
+        if thread.0 < Sleep::MOST {
+            Sleep(self.0 | 1 << thread.0)
+        } else {
+            self
         }
     }
 
