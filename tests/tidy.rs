@@ -13,7 +13,7 @@ use syn::visit::{self, Visit};
 /// The rooms of one row do not import from each other.
 const LAYERS: &[&[&str]] = &[
     &["rt::rare"],
-    &["rt::pooled", "rt::thread_main"],
+    &["rt::plural", "rt::pooled", "rt::thread_main"],
     &["rt::event"],
     &["rt::shim", "rt::relation", "rt::loops", "rt::memory"],
     &["rt::object", "rt::race"],
@@ -229,7 +229,8 @@ struct Paths {
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     let is_test = |attribute: &syn::Attribute| match &attribute.meta {
         syn::Meta::List(list) => {
-            list.path.is_ident("cfg") && list.tokens.to_string().starts_with("test")
+            let tokens = list.tokens.to_string();
+            list.path.is_ident("cfg") && (tokens == "test" || tokens.starts_with("all (test ,"))
         }
         _ => false,
     };

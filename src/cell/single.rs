@@ -7,8 +7,7 @@ use std::cell as std_cell;
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::UnsafeCell;
-use super::unsafe_cell::peel;
+use super::unsafe_cell::{UnsafeCell, peel};
 
 /// Drop-in replacement for `std::cell::Cell` that tells the model of accesses, as
 /// `loom::cell::Cell`.

@@ -21,6 +21,7 @@ use crate::rt::exec::interrupts;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Hintless, Learnt};
+use crate::rt::plural::counted;
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::loops;
@@ -28,7 +29,6 @@ use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::View;
 use crate::verdict::outcomes::Outcomes;
-use crate::verdict::plural::counted;
 use crate::verdict::report;
 use crate::verdict::report::{Limit, called_at, named_at};
 

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::rt::engine::driver::Driver;
-use crate::verdict::plural::{at_least, counted, estimated};
+use crate::rt::plural::counted;
+use crate::verdict::estimated::{at_least, estimated};
 
 /// The bars on the terminal: each of several concurrent explorations has a line.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);

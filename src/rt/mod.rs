@@ -16,6 +16,7 @@ pub(crate) mod heap;
 pub(crate) mod lifetime;
 pub(crate) mod loops;
 pub(crate) mod object;
+pub(crate) mod plural;
 pub(crate) mod pooled;
 pub(crate) mod process;
 pub(crate) mod race;

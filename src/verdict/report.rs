@@ -13,9 +13,10 @@ use crate::rt::event::operation::OpKind;
 use crate::rt::event::schedule::{Hold, Schedule};
 use crate::rt::event::{Event, Site, foreign, verdict};
 use crate::rt::exec::pooled_runtime::PooledDriver;
+use crate::rt::plural::counted;
 use crate::rt::report::source::Sources;
+use crate::verdict::estimated::{at_least, estimated};
 use crate::verdict::outcomes::Outcomes;
-use crate::verdict::plural::{at_least, counted, estimated};
 
 /// Result of an exploration that found no failure.
 ///

@@ -176,7 +176,7 @@ fn has_looked(events: &[Event], notified: usize, waited: usize) -> bool {
                 | OpKind::TakeUnique
                 | OpKind::Upgrade
                 | OpKind::IsFinished
-                | OpKind::ParkTimeout { .. }
+                | OpKind::ParkTimeout
                 | OpKind::Arrive
                 | OpKind::CheckOnce
                 | OpKind::TrySend

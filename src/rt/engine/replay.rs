@@ -2,7 +2,7 @@
 
 use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::{Cursor, Schedule};
-use crate::verdict::plural::counted;
+use crate::rt::plural::counted;
 
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};

@@ -29,6 +29,7 @@ pub(crate) mod process_exit;
 pub(crate) mod recorded_outcome;
 pub(crate) mod restore;
 pub(crate) mod run;
+pub(crate) mod settings;
 pub(crate) mod state_capture;
 mod step;
 pub(crate) mod suppressed_races;

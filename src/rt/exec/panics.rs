@@ -18,20 +18,12 @@ use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{End, Panic};
 use crate::rt::event::{Event, foreign};
 use crate::rt::exec::crash_report::{AtEnd, Known, Unshown};
-use crate::rt::exec::run;
 use crate::rt::heap::Asked;
-use crate::rt::process::panic_hook::Listener;
 use crate::rt::process::raised::{Raised, Second, words};
 use crate::rt::statics::image::Image;
 
-/// The functions that the panic hook of the process calls.
-pub(crate) const LISTENER: Listener = Listener {
-    prepare: run::prepare,
-    begun,
-};
-
 /// Handles a panic that has begun on this OS thread. True if no other hook is to see the panic.
-fn begun(info: &PanicHookInfo<'_>) -> bool {
+pub(super) fn begun(info: &PanicHookInfo<'_>) -> bool {
     // `generator` panics where the system has no memory for a stack. The run loop reports that
     // case.
     asks_for_a_stack()
@@ -427,47 +419,6 @@ fn last_seen(events: &[Event], thread: ThreadId) -> String {
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn last_words_with_nothing_behind_them_are_not_announced() {
-        assert_eq!(found("  it\n"), "What was found is not lost:\n  it\n");
-        let nothing = found("");
-        assert!(
-            !nothing.contains("not lost") && nothing.contains("DPOR_MAX_MEMORY"),
-            "{nothing}"
-        );
-    }
-
-    #[test]
-    fn an_abort_is_not_laid_to_the_program_where_every_panic_is_one() {
-        assert_eq!(Fatal::Abort.what(false), "a call of `abort`");
-        assert!(Fatal::Abort.what(true).contains("`panic = \"abort\"`"));
-        assert_eq!(Fatal::Exit.what(true), Fatal::Exit.what(false));
-    }
-
-    #[test]
-    fn what_std_says_decides_only_where_nobody_knows_better() {
-        let cleanup = "panic in a destructor during cleanup";
-        let null = "null pointer dereference occurred";
-        let misaligned =
-            "misaligned pointer dereference: address must be a multiple of 0x4 but is 0x1";
-        for (message, can_unwind, fatal) in [
-            (cleanup, None, Some(Fatal::Cleanup)),
-            (cleanup, Some(false), Some(Fatal::Cleanup)),
-            (null, None, Some(Fatal::Itself)),
-            (null, Some(true), None),
-            (misaligned, None, Some(Fatal::Itself)),
-            ("broken", None, None),
-            ("broken", Some(false), Some(Fatal::Itself)),
-        ] {
-            assert!(Fatal::of(message, can_unwind) == fatal, "{message}");
-        }
-    }
-}
-
 impl Runtime {
     /// Notes that the execution has failed, or will have failed if the panic is not caught, after
     /// so many events. Code of the program runs before the failure is shown, and may never return:
@@ -530,5 +481,46 @@ impl Runtime {
             test: self.os_thread.name(),
             nth: self.nth,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_with_nothing_behind_them_are_not_announced() {
+        assert_eq!(found("  it\n"), "What was found is not lost:\n  it\n");
+        let nothing = found("");
+        assert!(
+            !nothing.contains("not lost") && nothing.contains("DPOR_MAX_MEMORY"),
+            "{nothing}"
+        );
+    }
+
+    #[test]
+    fn an_abort_is_not_laid_to_the_program_where_every_panic_is_one() {
+        assert_eq!(Fatal::Abort.what(false), "a call of `abort`");
+        assert!(Fatal::Abort.what(true).contains("`panic = \"abort\"`"));
+        assert_eq!(Fatal::Exit.what(true), Fatal::Exit.what(false));
+    }
+
+    #[test]
+    fn what_std_says_decides_only_where_nobody_knows_better() {
+        let cleanup = "panic in a destructor during cleanup";
+        let null = "null pointer dereference occurred";
+        let misaligned =
+            "misaligned pointer dereference: address must be a multiple of 0x4 but is 0x1";
+        for (message, can_unwind, fatal) in [
+            (cleanup, None, Some(Fatal::Cleanup)),
+            (cleanup, Some(false), Some(Fatal::Cleanup)),
+            (null, None, Some(Fatal::Itself)),
+            (null, Some(true), None),
+            (misaligned, None, Some(Fatal::Itself)),
+            ("broken", None, None),
+            ("broken", Some(false), Some(Fatal::Itself)),
+        ] {
+            assert!(Fatal::of(message, can_unwind) == fatal, "{message}");
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::rt::exec::context::{Inner, Runtime};
 use crate::rt::exec::current;
 use crate::rt::exec::delay;
 use crate::rt::exec::objects::Table;
-use crate::rt::exec::run::Settings;
+use crate::rt::exec::settings::Settings;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::exec::unwinding::Unwinding;
 use crate::rt::heap::Heap;

@@ -7,13 +7,11 @@
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::mem::take;
-use std::time::Duration;
 
 use crate::rt::engine::driver::{Driver, Next};
-use crate::rt::event::Site;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::said::Said;
-use crate::rt::event::verdict::{Block, End, Panic, Pruned};
+use crate::rt::event::verdict::{End, Panic, Pruned};
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::thread_main::Work;
@@ -23,19 +21,17 @@ use super::context::{self, Inner, Runtime, enter};
 use super::faults;
 use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
-use crate::rt::exec::crash_report::Unshown;
 use crate::rt::exec::interrupts;
-use crate::rt::exec::panics::LISTENER;
+use crate::rt::exec::panics::begun;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::process_exit;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
-use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::exec::settings::Settings;
 use crate::rt::exec::thread_op;
-use crate::rt::heap::{MustFree, Watched};
+use crate::rt::heap::Watched;
 use crate::rt::process::outside_use;
-use crate::rt::process::panic_hook;
+use crate::rt::process::panic_hook::{self, Listener};
 use crate::rt::process::raised;
-use crate::rt::statics::rooted::Rooted;
 
 mod ending;
 mod stacks;
@@ -92,31 +88,6 @@ pub(crate) enum Explored {
     Failed(Box<Found>),
 }
 
-/// The settings of an exploration.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// If a step does not return within this time, the watchdog reports this on standard error.
-    pub(crate) patience: Option<Duration>,
-    /// The site at which the model begins.
-    pub(crate) site: Site,
-    /// Which blocks must be freed by the end of an execution.
-    pub(crate) must_free: MustFree,
-    /// The treatment of blocks that hang from a static.
-    pub(crate) statics: Rooted,
-    /// The block to record: its allocation and its frees.
-    pub(crate) watch: Option<Block>,
-    /// Whether to record the callers of operations with sites outside of the program's source.
-    pub(crate) callers: bool,
-    /// Builds the command that replays a schedule in the test of this name.
-    pub(crate) replay: fn(&str, Option<&str>) -> String,
-    /// The number of the model among those of its test.
-    pub(crate) nth: u64,
-    /// The report of a failure, if the process ends before it is shown.
-    pub(crate) report: fn(&Unshown<'_>) -> String,
-    /// Frees that are known to be in order.
-    pub(crate) in_order: InOrder,
-}
-
 /// The state between two executions.
 pub(crate) struct Between<'a> {
     pub(crate) driver: &'a Driver,
@@ -141,6 +112,9 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
     prepare();
     Pool::new(bytes, &thread_op::ENDS)
 }
+
+/// The functions that the panic hook of the process calls.
+pub(crate) const LISTENER: Listener = Listener { prepare, begun };
 
 /// Installs the handlers that a process has once: those for signals, for the end of the process,
 /// and those of `generator`.

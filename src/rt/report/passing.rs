@@ -7,7 +7,7 @@ use super::text::View;
 use super::words::Names;
 use super::{log, table};
 use crate::rt::event::verdict::End;
-use crate::verdict::plural::counted;
+use crate::rt::plural::counted;
 
 /// The line and the table, without a line break at the end.
 pub(crate) fn render(view: &View<'_>) -> String {

@@ -23,7 +23,7 @@ use crate::rt::event::verdict;
 use crate::rt::event::verdict::{Blocked, Divergence, End, Pair, Reproduction};
 use crate::rt::event::{Event, Site, Trace, foreign};
 use crate::rt::object::machine::{Limits, Machine};
-use crate::verdict::plural::counted;
+use crate::rt::plural::counted;
 
 /// The most bytes of a path that is shown whole.
 const PATH_MAX: usize = 40;

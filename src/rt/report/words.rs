@@ -29,7 +29,7 @@ use crate::rt::event::verdict::{Block, End, Wrong};
 use crate::rt::event::{Event, Site, Trace};
 use crate::rt::object::count;
 use crate::rt::object::machine::Machine;
-use crate::verdict::plural::counted;
+use crate::rt::plural::counted;
 
 /// The names of threads and objects.
 pub(super) struct Names<'a> {

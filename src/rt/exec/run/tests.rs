@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::driver::Bounds;
 use crate::rt::engine::strategies::optimal::Optimal;
+use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::heap::MustFree;
 use crate::rt::object::machine::Limits;
+use crate::rt::statics::rooted::Rooted;
 use crate::sync::atomic::AtomicUsize;
 
 use super::*;

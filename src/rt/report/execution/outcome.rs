@@ -8,9 +8,9 @@ use super::{Gathering, Place, kinds};
 use crate::rt::event::Site;
 use crate::rt::event::operation::Operation;
 use crate::rt::event::verdict::{Access, DataRace, Divergence, Effect, End, Lasts, Pruned};
+use crate::rt::plural::counted;
 use crate::rt::report::holders::holders;
 use crate::rt::report::memory;
-use crate::verdict::plural::counted;
 
 /// How an execution ended.
 #[derive(Clone, Debug, Serialize)]

@@ -1,16 +1,6 @@
-//! Writes numbers with their units, and estimates with few digits.
+//! Writes estimates with few digits.
 
 use crate::rt::engine::estimate::MOST;
-
-/// Returns `1 step`, `2 steps`: the number with its unit, which is given in the singular.
-pub(crate) fn counted(number: u64, unit: &str) -> String {
-    let ending = match number {
-        1 => "",
-        _ if unit.ends_with("ch") => "es",
-        _ => "s",
-    };
-    format!("{number} {unit}{ending}")
-}
 
 /// Returns an estimated number: all of its digits if it is short, otherwise two significant digits.
 pub(crate) fn estimated(number: f64) -> String {
@@ -49,13 +39,5 @@ mod tests {
         assert_eq!(told(638_000.0, 600_000), "");
         assert_eq!(told(6.97e12, 1), "6e12");
         assert_eq!(told(MOST, 1), "1e200");
-    }
-
-    #[test]
-    fn one_thing_is_said_in_the_singular() {
-        assert_eq!(counted(0, "event"), "0 events");
-        assert_eq!(counted(1, "event"), "1 event");
-        assert_eq!(counted(1, "context switch"), "1 context switch");
-        assert_eq!(counted(2, "context switch"), "2 context switches");
     }
 }
