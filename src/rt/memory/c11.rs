@@ -5,7 +5,7 @@
 //! events are in an order ([`psc`](super::psc)), and if no value comes out of thin air: events are
 //! taken in an order of po and rf, so there is no cycle of the two. The first two are read off the
 //! graph, from the floor of a thread. The third is asked only for an outcome that is not the
-//! newest, of an operation that is `SeqCst` or whose thread knows of a `SeqCst` fence: no other
+//! newest, of a `SeqCst` operation or of a thread that knows of a `SeqCst` fence: no other
 //! closes a cycle.
 
 use std::sync::atomic::Ordering;

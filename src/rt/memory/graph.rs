@@ -259,6 +259,11 @@ impl Graph {
         a != b && self.knows(self.at(b).clocks.known, a)
     }
 
+    /// Whether the event at `b` cannot be without the one at `a`, which is another one.
+    pub(crate) fn is_past(&self, a: u32, b: u32) -> bool {
+        a != b && self.knows(self.at(b).clocks.past, a)
+    }
+
     /// Of each thread, how many events the one at `position` cannot be without, itself included.
     pub(crate) fn past(&self, position: u32) -> &[u32] {
         self.rows.words(self.at(position).clocks.past)

@@ -7,6 +7,7 @@
 //! pairs of events ([`reverse`]), and compares outcomes, not labels ([`plan`]).
 
 mod ended;
+mod needed;
 mod plan;
 mod reverse;
 mod trap;
@@ -65,6 +66,8 @@ pub(crate) struct Stats {
     /// How many sequences were candidates for a wakeup tree, and how many were planned.
     pub(crate) candidates: u64,
     pub(crate) planned: u64,
+    /// How many steps all wakeup trees had at most.
+    pub(crate) nodes: usize,
 }
 
 /// The search over the graphs of a program.
@@ -75,11 +78,13 @@ pub(crate) struct Search<'a, M, P> {
     levels: Vec<Level>,
     last: ThreadId,
     stats: Stats,
+    /// How many steps all wakeup trees have.
+    nodes: usize,
     /// The rule that a test leaves out.
     left_out: Option<Trap>,
 }
 
-impl<'a, M: MemoryModel, P: Program> Search<'a, M, P> {
+impl<'a, M: MemoryModel + Clone, P: Program> Search<'a, M, P> {
     pub(crate) fn new(program: &'a P, model: M, free: Free) -> Search<'a, M, P> {
         Search {
             program,
@@ -88,6 +93,7 @@ impl<'a, M: MemoryModel, P: Program> Search<'a, M, P> {
             levels: vec![Level::default()],
             last: ThreadId(0),
             stats: Stats::default(),
+            nodes: 0,
             left_out: None,
         }
     }
@@ -147,6 +153,7 @@ impl<'a, M: MemoryModel, P: Program> Search<'a, M, P> {
                 (step, outcome, Vec::new())
             } else {
                 let Node { step, children } = level.tree.remove(0);
+                self.nodes -= 1;
                 let outcome = self
                     .model
                     .available(step.thread, &step.access, &step.decision);

@@ -28,7 +28,7 @@ pub(super) enum Value {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Ins {
-    /// An access whose operands may be registers. What is read goes into the register `to`.
+    /// An access. Its operands may be registers. What is read goes into the register `to`.
     Do {
         object: ObjectId,
         kind: OpKind,

@@ -2,6 +2,7 @@
 
 use super::super::graph::Graph;
 use super::super::{Decision, Interval, MemoryModel, Outcome, StoreRef};
+use super::needed::{Asleep, decision};
 use super::trap::Trap;
 use super::{Program, Search, Step, is_available, is_within};
 
@@ -12,7 +13,7 @@ pub(super) struct Node {
     pub(super) children: Vec<Node>,
 }
 
-impl<M: MemoryModel, P: Program> Search<'_, M, P> {
+impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
     /// Plans the sequence of the events from `first` on, unless something that is asleep or planned
     /// there covers it.
     pub(super) fn plan(&mut self, first: usize) {
@@ -74,8 +75,14 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
         // The events that a branch has, from the point on.
         let mut path: Vec<u32> = Vec::new();
         let mut nodes = tree;
+        // The steps that will be asleep behind the branch, unless its events wake them.
+        let level = &self.levels[first];
+        let made = level.made.map(|(step, _)| step);
+        let steps = level.sleep.iter().copied().chain(made);
+        let mut asleep: Vec<Asleep> = steps.map(|step| Asleep { from: 0, step }).collect();
         loop {
             let mut next = None;
+            let from = path.len();
             for (at, node) in nodes.iter().enumerate() {
                 let Node { step, .. } = node;
                 let graph = self.model.graph();
@@ -105,21 +112,24 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
                     }
                 }
             }
+            let earlier = &nodes[..next.unwrap_or(nodes.len())];
+            let earlier = earlier.iter().map(|node| node.step);
+            asleep.extend(earlier.map(|step| Asleep { from, step }));
             let Some(at) = next else { break };
             nodes = &mut nodes[at].children;
             if nodes.is_empty() {
                 return;
             }
         }
+        let rest = self.needed(first, &path, &rest, length - 1, &asleep);
         self.stats.planned += 1;
+        self.nodes += rest.len();
+        self.stats.nodes = self.stats.nodes.max(self.nodes);
         for position in rest {
             let graph = self.model.graph();
             let event = graph.at(position);
             let is_there = |store: u32| (store as usize) < first || path.contains(&store);
-            let decision = match event.outcome {
-                Outcome::Behind(_) => decided_among(graph, position, is_there),
-                outcome => graph.decision(&event.access, outcome),
-            };
+            let decision = decision(graph, position, is_there);
             path.push(position);
             let step = Step {
                 thread: event.thread,
@@ -136,7 +146,11 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
 }
 
 /// Where the store at `position` goes among the stores that are there.
-fn decided_among(graph: &Graph, position: u32, is_there: impl Fn(u32) -> bool) -> Decision {
+pub(super) fn decided_among(
+    graph: &Graph,
+    position: u32,
+    is_there: impl Fn(u32) -> bool,
+) -> Decision {
     let object = graph.at(position).object();
     let stores = graph.stores(object);
     let at = graph.place(object, graph.at(position).name()) - 1;

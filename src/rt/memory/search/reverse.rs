@@ -16,7 +16,7 @@ use super::{Program, Search, Step, is_available, is_within};
 use crate::rt::event::id::ThreadId;
 use crate::rt::memory::operation::OpKind;
 
-impl<M: MemoryModel, P: Program> Search<'_, M, P> {
+impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
     /// Appends these events of the execution to the graph, which has what they need. They read the
     /// same stores, and the stores among them keep their order.
     fn append(&mut self, ended: &Ended, events: impl IntoIterator<Item = usize>) {
@@ -65,13 +65,13 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
         let Made { step, modifies, .. } = ended.made[first];
         let rest = first + 1..ended.made.len();
         let rest: Vec<usize> = rest.filter(|&event| !ended.needs(event, first)).collect();
-        if self.lacks(Trap::Whole) {
-            return self.reverse_in_pieces(ended, first, &rest);
-        }
         if step.access.is_to_atomic() {
             self.append(ended, rest.iter().copied());
             for outcome in self.outcomes(step.thread, &step.access) {
                 if self.is_other(&step, outcome) && self.may_reverse(ended, first, outcome) {
+                    if self.lacks(Trap::Whole) {
+                        continue;
+                    }
                     self.plan_with(first, step.thread, &step.access, outcome);
                 }
             }
@@ -79,6 +79,9 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
                 self.reverse_with_rivals(ended, first);
             }
             self.shorten(first);
+            if self.lacks(Trap::Whole) {
+                self.reverse_in_pieces(ended, first, &rest);
+            }
         }
         if ended.has_sequential && !self.lacks(Trap::Awaits) {
             self.reverse_behind_awaits(ended, first, &rest);
@@ -305,7 +308,9 @@ impl<M: MemoryModel, P: Program> Search<'_, M, P> {
             let last = length.checked_sub(1).map(|last| ended.made[rest[last]]);
             let last = last.map(|last| StoreRef::of(last.step.thread, last.index));
             for outcome in self.outcomes(step.thread, &step.access) {
-                let (Outcome::Reads(store) | Outcome::Behind(store)) = outcome else {
+                let (Outcome::Reads(store) | Outcome::Behind(store) | Outcome::Spurious(store)) =
+                    outcome
+                else {
                     continue;
                 };
                 if self.is_other(&step, outcome) && last.is_none_or(|last| last == store) {

@@ -18,6 +18,8 @@ pub(crate) enum Trap {
     Rivals,
     /// A step covers a sequence that has no event of its thread and leaves its outcome possible.
     Available,
+    /// A planned sequence has the events that wake the steps which will be asleep.
+    Wakers,
     /// Awaits that read an old store are left out,
     Awaits,
     /// all of them at a time,

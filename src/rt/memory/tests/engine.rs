@@ -9,7 +9,7 @@ use crate::rt::engine::testing;
 use crate::rt::engine::testing::{Val, explore_up_to};
 use crate::rt::memory::operation::OpKind;
 
-/// The program for the engine, whose accesses are all `SeqCst`; `None` if it cannot be written for
+/// The program for the engine, with `SeqCst` accesses alone; `None` if it cannot be written for
 /// it: a compare-exchange there tells only whether it has succeeded, a thread has few registers, an
 /// await is a loop, and all threads are there from the start.
 fn translate(program: &Litmus) -> Option<testing::Program> {

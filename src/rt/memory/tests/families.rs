@@ -43,7 +43,7 @@ pub(super) const SMALL: &[(&str, usize, usize)] = &[
     ("W x 1; W x 2; W y 1 ∥ await y==1; await x==1", 1, 1),
 ];
 
-pub(super) const T2: &str = "W y 2; a=C y 0 2 sc acq; b=X x 2 sc ∥ c=A x 1 sc; W x 2 sc ∥ \
+const T2: &str = "W y 2; a=C y 0 2 sc acq; b=X x 2 sc ∥ c=A x 1 sc; W x 2 sc ∥ \
                              W x 1; d=C x 0 2 rel sc; ?d==2 e=C y 1 1 sc rlx";
 const T3: &str = "a=C y 0 1 rlx sc; W x 2; W x 2 ∥ b=C x 0 2 rel rlx ∥ c=R x sc; d=C x 0 1 acq rlx";
 pub(super) const T4: &str = "W y 1; a=R y acq ∥ W y 2 sc; b=R y sc; c=R y acq ∥ d=R y; e=X y 2 rel";
@@ -105,7 +105,7 @@ fn threads(n: usize, of: impl Fn(usize) -> String) -> String {
     (0..n).map(of).collect::<Vec<_>>().join(" ∥ ")
 }
 
-fn readers(n: usize) -> String {
+pub(super) fn readers(n: usize) -> String {
     format!(
         "W x 1 {{s}} ∥ {}",
         threads(n, |i| format!("r{i}=R x {{l}}"))
@@ -122,7 +122,7 @@ pub(super) fn lastzero(n: usize) -> String {
     format!("{look} ∥ {}", threads(n, one))
 }
 
-fn store_buffering(n: usize) -> String {
+pub(super) fn store_buffering(n: usize) -> String {
     threads(n, |i| {
         format!("W x{i} 1 {{s}}; {{f}}F sc; r{i}=R x{} {{l}}", (i + 1) % n)
     })
@@ -161,7 +161,7 @@ fn in_a_lock(n: usize) -> String {
     threads(n, |i| format!("L m acq; r{i}=R x; W x r{i}+1; W m 0 rel"))
 }
 
-fn seqlock(readers: usize) -> String {
+pub(super) fn seqlock(readers: usize) -> String {
     let reader = |i: usize| format!("a{i}=R s {{l}}; b{i}=R d; c{i}=R e; {{f}}F acq; d{i}=R s");
     let writer = "W s 1; {f}F rel; W d 1; W e 1; W s 2 {s}";
     format!("{writer} ∥ {}", threads(readers, reader))

@@ -66,7 +66,7 @@ pub(super) fn program(seed: u64, menu: Menu) -> String {
         } else {
             1 + rng.below(most)
         };
-        // Where the fence is in a thread whose awaits may read an old value.
+        // Where the fence is in a thread with awaits that may read an old value.
         let fence = (menu == Menu::StaleAwaits).then(|| 1 + rng.below(2));
         let length = fence.map_or(length, |fence| {
             fence + 1 + 1 + rng.below(if threads == 2 { 3 } else { 2 })
