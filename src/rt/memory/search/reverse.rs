@@ -69,9 +69,6 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
             self.append(ended, rest.iter().copied());
             for outcome in self.outcomes(step.thread, &step.access) {
                 if self.is_other(&step, outcome) && self.may_reverse(ended, first, outcome) {
-                    if self.lacks(Trap::Whole) {
-                        continue;
-                    }
                     self.plan_with(first, step.thread, &step.access, outcome);
                 }
             }
@@ -127,6 +124,9 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
 
     /// Whether the rules that a test has not left out let the event at `first` have this outcome.
     fn may_reverse(&self, ended: &Ended, first: usize, outcome: Outcome) -> bool {
+        if self.lacks(Trap::Whole) {
+            return false;
+        }
         let Made { step, modifies, .. } = ended.made[first];
         let graph = self.model.graph();
         let (Outcome::Reads(store) | Outcome::Behind(store)) = outcome else {
