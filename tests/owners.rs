@@ -82,7 +82,9 @@ fn what_an_arc_of_std_frees_is_freed_after_every_use_of_it() {
 /// what follows it, but the barrier tells no thread anything.
 fn both_wait<T: Send + Sync + 'static>(owned: StdArc<T>, barrier: fn(&T) -> &Barrier) {
     let theirs = owned.clone();
-    thread::spawn(move || drop(barrier(&theirs).wait()));
+    thread::spawn(move || {
+        barrier(&theirs).wait();
+    });
     barrier(&owned).wait();
 }
 
@@ -129,7 +131,9 @@ fn what_the_value_of_an_arc_of_std_owns_is_freed_after_every_use_of_it() {
             let (sender, receiver) = mpsc::channel();
             let owned = StdArc::new(many());
             sender.send(owned.clone()).unwrap();
-            thread::spawn(move || drop(receiver.recv().unwrap()[0].wait()));
+            thread::spawn(move || {
+                receiver.recv().unwrap()[0].wait();
+            });
             owned[0].wait();
         }),
         ("what a variable of a thread owns", || {

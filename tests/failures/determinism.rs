@@ -317,11 +317,11 @@ fn a_panic_where_an_execution_of_the_search_for_a_simpler_one_went_on_before_end
 fn fences_now_and_then() {
     static PINS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let pin = |x: &AtomicUsize| {
-        if PINS.fetch_add(1, SeqCst) % 3 == 0 {
+        if PINS.fetch_add(1, SeqCst).is_multiple_of(3) {
             fence(SeqCst);
         }
         x.fetch_add(1, SeqCst);
-        if PINS.fetch_add(1, SeqCst) % 3 == 0 {
+        if PINS.fetch_add(1, SeqCst).is_multiple_of(3) {
             fence(SeqCst);
         }
     };

@@ -486,7 +486,7 @@ impl<'s, 'a> Own<'s, 'a> {
             .into(),
             Op::Fence => {
                 // By a state that the model does not see, as collectors of epochs do.
-                if FENCES.fetch_add(1, SeqCst) % 3 != 0 {
+                if !FENCES.fetch_add(1, SeqCst).is_multiple_of(3) {
                     fence(SeqCst);
                 }
                 0

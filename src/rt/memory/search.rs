@@ -2,9 +2,9 @@
 //!
 //! Optimal-DPOR over outcomes: a step is a thread *and* the outcome of its operation. Each point of
 //! the current execution has a sleep set and a wakeup tree, as under sequential consistency
-//! (`rt/engine/strategies/optimal.rs`). Stores and loads are not ordered because they touch one location: two
-//! steps conflict if one takes the outcome of the other away. So the search reverses events, not
-//! pairs of events ([`reverse`]), and compares outcomes, not labels ([`plan`]).
+//! (`rt/engine/strategies/optimal.rs`). Stores and loads are not ordered because they touch one
+//! location: two steps conflict if one takes the outcome of the other away. So the search reverses
+//! events, not pairs of events ([`reverse`]), and compares outcomes, not labels ([`plan`]).
 
 mod ended;
 mod needed;

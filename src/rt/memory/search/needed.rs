@@ -1,8 +1,8 @@
 //! Which events of a sequence are needed?
 //!
 //! Those that make the reversed event possible, and those that wake the steps which will be asleep
-//! behind the branch that the sequence goes on from. Everything else is explored behind them anyway:
-//! at the end of the sequence no step is asleep.
+//! behind the branch that the sequence goes on from. Everything else is explored behind them
+//! anyway: at the end of the sequence no step is asleep.
 
 use super::super::graph::Graph;
 use super::super::{Decision, MemoryModel, Outcome};

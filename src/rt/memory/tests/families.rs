@@ -30,8 +30,8 @@ pub(super) const SMALL: &[(&str, usize, usize)] = &[
     // Awaits. Under SC they are blocked in more executions.
     (T5, 4, 3),
     (T6, 14, 6),
-    // What spawns and joins order. Start and end of a thread are events of no location: without them
-    // the axiom on `SeqCst` would allow one more graph of the last two.
+    // What spawns and joins order. Start and end of a thread are events of no location: without
+    // them the axiom on `SeqCst` would allow one more graph of the last two.
     ("W x 1; S 1 ∥ a=R x", 1, 1),
     ("W x 1; S 1 ∥ a=R y ∥ W y 1; b=R x", 3, 4),
     ("J 1; a=R x ∥ W x 1", 1, 1),

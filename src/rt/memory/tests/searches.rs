@@ -6,8 +6,8 @@ use super::litmus::TABLE;
 use super::random::{Menu, number, program};
 use super::*;
 
-/// The graphs that a search finds in so many executions. A search without one of its rules may go on
-/// for ever.
+/// The graphs that a search finds in so many executions. A search without one of its rules may go
+/// on for ever.
 fn search(
     program: &Litmus,
     axioms: Axioms,
