@@ -22,7 +22,7 @@ pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod objects;
 pub(crate) mod outsiders;
-mod over;
+pub(crate) mod over;
 pub(crate) mod panics;
 pub(crate) mod pooled_runtime;
 pub(crate) mod process_exit;

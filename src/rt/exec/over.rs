@@ -13,6 +13,7 @@
 //! from the handler of that signal (POSIX says so of `abort`). A line that std has printed then
 //! says `aborting`, although the process does not abort.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -30,6 +31,29 @@ const SHARE: usize = 10;
 /// The number of operations that destructors may ask for.
 fn most_of(inner: &Inner) -> usize {
     inner.driver.events_limit() / SHARE
+}
+
+thread_local! {
+    /// Whether the executions on this OS thread are tried for a report only.
+    static IS_TRIAL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `explore`, whose executions are tried for a report only: where one of them would end the
+/// process by a panic within an unwinding, its stack is abandoned, and the execution fails. `None`
+/// without a run if this process cannot abandon a stack there.
+pub(crate) fn try_out<R>(explore: impl FnOnce() -> R) -> Option<R> {
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            IS_TRIAL.set(false);
+        }
+    }
+    if !process_exit::sees_aborts() {
+        return None;
+    }
+    let _ends = Ends;
+    IS_TRIAL.set(true);
+    Some(explore())
 }
 
 impl Runtime {
@@ -108,9 +132,9 @@ impl Runtime {
     }
 
     /// Whether the stack that runs may be abandoned instead of ending the process: its execution is
-    /// over, or continues only to its end.
+    /// over, or continues only to its end, or is tried for a report only.
     fn may_be_left(&self) -> bool {
-        let is_over = self.stopping.get() || self.unexplored.get();
+        let is_over = self.stopping.get() || self.unexplored.get() || IS_TRIAL.get();
         is_over && self.running.get() && !self.aside.get() && self.inner.try_borrow_mut().is_ok()
     }
 
@@ -140,13 +164,15 @@ impl Runtime {
         if TOLD.swap(true, Relaxed) {
             return;
         }
-        let why = if self.stopping.get() {
-            "is unwound"
+        let which = if IS_TRIAL.get() {
+            "that is tried for the report of a failure"
+        } else if self.stopping.get() {
+            "that is over, where it is unwound"
         } else {
-            "goes on to its end"
+            "that is over, where it goes on to its end"
         };
         self.say_of_this_thread(&format!(
-            "{does}, in an execution that is over, where it {why}. Its stack is given up, what is on it is not dropped, and the \
+            "{does}, in an execution {which}. Its stack is given up, what is on it is not dropped, and the \
              process does not abort, whatever std says of that. What a destructor checks, it checks unless \
              `thread::panicking()`"
         ));
