@@ -234,7 +234,8 @@ impl Probe<'_> {
             learnt: self.learnt.clone(),
             budget: self.budget,
         };
-        // The threads that unwind may meet a destructor that panics, for which std ends the process.
+        // The threads that unwind may meet a destructor that panics, for which std ends the
+        // process.
         try_out(|| body.passes(&leads_to(found)).is_some()) == Some(true)
     }
 

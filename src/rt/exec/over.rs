@@ -38,7 +38,7 @@ thread_local! {
     static IS_TRIAL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `explore`, whose executions are tried for a report only: where one of them would end the
+/// Runs `explore`. Its executions are tried for a report only: where one of them would end the
 /// process by a panic within an unwinding, its stack is abandoned, and the execution fails. `None`
 /// without a run if this process cannot abandon a stack there.
 pub(crate) fn try_out<R>(explore: impl FnOnce() -> R) -> Option<R> {
