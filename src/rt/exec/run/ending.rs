@@ -280,6 +280,10 @@ const FURTHER: usize = 10_000;
 /// The most waits of destructors in an execution that is torn down while no thread ends.
 const WAITS: usize = 100;
 
+/// The most bytes below a frame of the root that the destructor of a closure takes. The stack of an
+/// OS thread has at least as many left there.
+const FRAMES: usize = 512 * 1024;
+
 /// Unwinds every stack that still has frames. If the thread that `failed` had to wait for other
 /// threads in the middle of its unwinding, its payload is found only now.
 fn tear_down(
@@ -290,6 +294,8 @@ fn tear_down(
 ) {
     runtime.stopping.set(true);
     runtime.pulse.go_into(Phase::Unwinds);
+    // Its address is in the frame of this function.
+    let recent = std::hint::black_box(0_u8);
     // Mostly each thread has begun.
     loop {
         let Some(body) = runtime.inner.borrow_mut().take_some_body() else {
@@ -299,6 +305,12 @@ fn tear_down(
         // The destructor of the body may call the runtime. The failure that ended the execution has
         // been found before.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(body)));
+        // The value was dropped on this stack, in frames that are gone by now. An atomic in it
+        // looked like memory that is older than the execution; to put back its value would
+        // overwrite other frames.
+        let here = (&raw const recent).addr();
+        let frames = here.saturating_sub(FRAMES)..here;
+        runtime.inner.borrow_mut().table.older.forget(frames);
     }
     // A destructor may have to wait for a lock that another thread holds, or only wait a while.
     let mut idle = 0;
