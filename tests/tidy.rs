@@ -323,7 +323,7 @@ fn name(module: &[String]) -> String {
 fn target(
     modules: &BTreeSet<String>,
     module: &[String],
-    mut inline: usize,
+    inline: usize,
     path: &[String],
 ) -> Option<String> {
     let supers = path.iter().take_while(|name| *name == "super").count();
@@ -337,7 +337,6 @@ fn target(
             base.iter().chain(&path[supers..]).cloned().collect()
         }
         first => {
-            inline = 0;
             let child = module.iter().cloned().chain([first.to_owned()]);
             if !modules.contains(&name(&child.collect::<Vec<_>>())) {
                 return None;
@@ -345,7 +344,6 @@ fn target(
             module.iter().chain(path).cloned().collect()
         }
     };
-    let _ = inline;
     (0..=absolute.len())
         .rev()
         .map(|length| &absolute[..length])
@@ -690,7 +688,6 @@ const LONG_COMMENTS_LEFT: &[(&str, usize)] = &[
     ("examples/setup/src/lib.rs", 2),
     ("examples/setup/src/slot.rs", 2),
     ("src/config/mod.rs", 1),
-    ("src/rt/engine/sequence.rs", 1),
     ("src/rt/heap/blocks.rs", 1),
     ("tests/arc/pointers.rs", 1),
     ("tests/arc/random.rs", 4),

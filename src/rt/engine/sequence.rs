@@ -12,7 +12,8 @@ pub(crate) struct SequenceEvent {
     pub(crate) label: Label,
     /// Its index among the events of its thread.
     pub(crate) index: u32,
-    /// Its position in the execution; [`NOWHERE`](crate::rt::event::NOWHERE) for the reversed event, which is the last.
+    /// Its position in the execution; [`NOWHERE`](crate::rt::event::NOWHERE) for the reversed
+    /// event, which is the last.
     pub(crate) position: u32,
 }
 

@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::rt::exec::context::Runtime;
 
 /// Whether a thread has been delayed in this process.
-static SOMEBODY: AtomicBool = AtomicBool::new(false);
+static IS_ANY_DELAYED: AtomicBool = AtomicBool::new(false);
 
 /// Whether any thread may be delayed.
 #[inline]
 pub(crate) fn is_any_delayed() -> bool {
     // An exploration that delays a thread has set this on the same OS thread.
-    SOMEBODY.load(Ordering::Relaxed)
+    IS_ANY_DELAYED.load(Ordering::Relaxed)
 }
 
 /// Notes that a thread is delayed from now on.
 pub(super) fn note() {
-    SOMEBODY.store(true, Ordering::Relaxed);
+    IS_ANY_DELAYED.store(true, Ordering::Relaxed);
 }
 
 impl Runtime {
