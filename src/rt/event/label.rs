@@ -42,7 +42,12 @@ impl Label {
         Label(without | (room as u64) << 40 | (count as u64) << 48)
     }
 
-    /// The label of a [`Class::Wait`], with the number of its read set.
+    /// The label of a wait, with the number of its read set.
+    pub(crate) const fn waiting(set: u32) -> Label {
+        Label::of(ObjectId(set), Class::Wait)
+    }
+
+    /// The object of the event; of a [`Class::Wait`] the number of its read set.
     #[inline]
     pub(crate) const fn object(self) -> ObjectId {
         ObjectId(self.0 as u32)

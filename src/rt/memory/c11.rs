@@ -7,21 +7,37 @@
 //! graph, from the floor of a thread. The third is asked only for an outcome that is not the
 //! newest, of a `SeqCst` operation or of a thread that knows of a `SeqCst` fence: no other
 //! closes a cycle.
+//!
+//! Other objects than atomics are as strong as under sequential consistency: an operation on one is
+//! enabled, and comes out, by the state that the earlier operations on it have left.
 
 use std::sync::atomic::Ordering;
 
 use super::graph::Graph;
+use super::operation::{OpKind, Operation};
 use super::psc::Psc;
 use super::{Access, Decision, MemoryModel, Outcome};
-use crate::rt::event::id::ThreadId;
-use crate::rt::memory::operation::{OpKind, Operation};
+use crate::rt::event::grant::Grant;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation;
+use crate::rt::object::State;
+use crate::rt::relation::independence::{Label, Nature};
 
 /// Which of the axioms hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Axioms {
     Rc11,
     /// All but the one on `SeqCst`, which is then no more than `AcqRel`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare the two"))]
     ReleaseAcquire,
+}
+
+/// The objects that a wait looks at, each with the view of its thread.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitList {
+    /// The number of the set of these objects.
+    pub(crate) set: u32,
+    pub(crate) seen: Vec<(ObjectId, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -29,6 +45,16 @@ pub(crate) struct C11 {
     graph: Graph,
     axioms: Axioms,
     psc: Psc,
+    /// The states of the objects that are no atomics.
+    states: Vec<Option<State>>,
+    /// The state of an object before an event, by the position of the event.
+    states_before: Vec<(u32, ObjectId, State)>,
+    pub(crate) waits: Vec<WaitList>,
+    /// For each thread that has ended the number of its steps. A thread that can be joined has made
+    /// so many.
+    pub(crate) ends: Vec<Option<u32>>,
+    /// The buffer of [`MemoryModel::newest`] and [`MemoryModel::available`].
+    found: Vec<Outcome>,
     /// How often the third axiom was asked.
     pub(crate) asked: u64,
 }
@@ -39,35 +65,144 @@ impl C11 {
             graph,
             axioms,
             psc: Psc::default(),
+            states: Vec::new(),
+            states_before: Vec::new(),
+            waits: Vec::new(),
+            ends: Vec::new(),
+            found: Vec::new(),
             asked: 0,
         }
+    }
+
+    pub(crate) fn graph_mut(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+
+    /// The object is in this state before its first event. It must have no event yet.
+    pub(crate) fn meet(&mut self, object: ObjectId, state: &State) {
+        if let State::Atomic { ty, value } = *state {
+            return self.graph.meet_atomic(object, ty, value);
+        }
+        if self.states.len() <= object.index() {
+            self.states.resize_with(object.index() + 1, || None);
+        }
+        self.states[object.index()] = Some(state.clone());
+    }
+
+    /// Takes all events back, and forgets the waits and ends of threads.
+    pub(crate) fn clear(&mut self) {
+        self.graph.clear();
+        self.states_before.clear();
+        self.waits.clear();
+        self.ends.clear();
+    }
+
+    /// The state of an object that is no atomic.
+    pub(crate) fn state(&self, object: ObjectId) -> Option<&State> {
+        self.states.get(object.index()).and_then(Option::as_ref)
     }
 
     /// Whether the third axiom allows this outcome, which the others do.
     fn is_in_order(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) -> bool {
         if self.axioms == Axioms::ReleaseAcquire
             || self.graph.sequential().is_empty()
-            || self.newest(access) == Some(outcome)
+            || self.is_newest(access, outcome)
         {
             return true;
         }
-        let is_spurious = matches!(outcome, Outcome::Spurious(_));
-        let value = match outcome {
-            Outcome::Reads(store) | Outcome::Spurious(store) => {
-                let object = access.operation.object;
-                self.graph.value_at(object, self.graph.place(object, store))
-            }
-            Outcome::Done | Outcome::Behind(_) => 0,
-        };
-        let (_, order) = self.graph.effect(access, value, is_spurious);
+        let order = self.graph.order(access, outcome);
         if order != Ordering::SeqCst && !self.graph.knows_fence(thread) {
             return true;
         }
         self.asked += 1;
-        self.graph.take(thread, access, outcome);
+        self.graph.take(thread, access, outcome, Grant::Nothing);
         let has_cycle = self.psc.last_closes_cycle(&self.graph);
         self.graph.undo();
         !has_cycle
+    }
+
+    /// Whether the outcome reads the last store of the modification order, or goes behind it.
+    fn is_newest(&self, access: &Access, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Done | Outcome::Other { .. } => true,
+            Outcome::Reads(store) | Outcome::Modifies(store) | Outcome::Behind(store) => {
+                let object = match access.operation.kind {
+                    OpKind::Wait { .. } => self.graph.object_of(store),
+                    _ => access.operation.object,
+                };
+                let last = self.graph.last_place(object);
+                self.graph.store_at(object, last) == store
+            }
+        }
+    }
+
+    /// The label of an operation on another object, and what it then grants; `None` if it is not
+    /// enabled or has no such alternative.
+    fn other(
+        &self,
+        thread: ThreadId,
+        access: &Access,
+        alternative: u32,
+    ) -> Option<(Label, Grant, Option<State>)> {
+        let OpKind::Other(kind) = access.operation.kind else {
+            return None;
+        };
+        let object = access.operation.object;
+        if object == ObjectId::NONE {
+            let is_there = match kind {
+                operation::OpKind::Choose { options, .. } => alternative < options,
+                operation::OpKind::GiveUp { .. } | operation::OpKind::Start => false,
+                _ => alternative == 0,
+            };
+            let label = Label::new(object, &kind, operation::Outcome::Done, Nature::Plain);
+            return is_there.then_some((label, Grant::Nothing, None));
+        }
+        let mut state = self.state(object)?.clone();
+        if !state.enabled(thread, &kind) || alternative >= state.alternatives(&kind) {
+            return None;
+        }
+        let outcome = state.apply(thread, &kind, alternative);
+        let operation = operation::Operation { object, kind };
+        let label = state.label(&operation, outcome);
+        Some((
+            label,
+            Grant::of(&kind, outcome, label.class()),
+            Some(state),
+        ))
+    }
+
+    /// The number of alternatives that an operation on another object has at most.
+    fn alternatives(&self, access: &Access) -> u32 {
+        match access.operation.kind {
+            OpKind::Other(operation::OpKind::Choose { options, .. }) => options,
+            OpKind::Other(kind) => {
+                let state = self.state(access.operation.object);
+                state.map_or(1, |state| state.alternatives(&kind))
+            }
+            _ => 1,
+        }
+    }
+
+    /// The outcomes of a wait, of its thread's floors and later stores, the newest first.
+    fn add_waits(&self, thread: ThreadId, list: u32, outcomes: &mut Vec<Outcome>) {
+        let WaitList { set, seen } = &self.waits[list as usize];
+        for (&(object, seen), at) in seen.iter().zip(0..) {
+            if self.graph.is_other(object) {
+                if self.state(object).is_some_and(|state| state.has_changed(seen)) {
+                    outcomes.push(Outcome::Other {
+                        alternative: at,
+                        label: Label::waiting(*set),
+                    });
+                }
+                continue;
+            }
+            let floor = self.graph.floor(thread, object);
+            for place in (floor..=self.graph.last_place(object)).rev() {
+                if self.graph.value_at(object, place) != seen {
+                    outcomes.push(Outcome::Reads(self.graph.store_at(object, place)));
+                }
+            }
+        }
     }
 }
 
@@ -75,20 +210,19 @@ impl C11 {
 /// allows them.
 fn at_place(graph: &Graph, access: &Access, place: usize) -> [Option<Outcome>; 2] {
     let Operation { object, kind } = access.operation;
-    let store = graph.store_at(object, place);
-    let is_free = !graph.is_modified(object, place);
-    if let OpKind::Store { .. } = kind {
-        return [is_free.then_some(Outcome::Behind(store)), None];
+    let is_free = || !graph.is_modified(object, place);
+    match graph.outcome_at(access, place) {
+        None => [None; 2],
+        Some(outcome @ Outcome::Modifies(store)) => {
+            let may_fail = matches!(kind, OpKind::CompareExchange { spurious: true, .. });
+            [
+                is_free().then_some(outcome),
+                may_fail.then_some(Outcome::Reads(store)),
+            ]
+        }
+        Some(outcome @ Outcome::Behind(_)) => [is_free().then_some(outcome), None],
+        outcome => [outcome, None],
     }
-    let value = graph.value_at(object, place);
-    if access.until.is_some_and(|until| until != value) {
-        return [None; 2];
-    }
-    let (written, _) = graph.effect(access, value, false);
-    let reads = (is_free || written.is_none()).then_some(Outcome::Reads(store));
-    let may_fail =
-        matches!(kind, OpKind::CompareExchange { spurious, .. } if spurious && written.is_some());
-    [reads, may_fail.then_some(Outcome::Spurious(store))]
 }
 
 /// The outcomes at the places from `floor` on and before `end` that coherence and atomicity allow,
@@ -115,22 +249,11 @@ impl C11 {
         outcomes: &mut Vec<Outcome>,
     ) {
         outcomes.clear();
+        self.graph.lead(thread, access.fences);
         let floor = self.graph.floor(thread, access.operation.object);
         outcomes_between(&self.graph, access, floor, end, outcomes);
+        self.graph.unlead();
         outcomes.retain(|&outcome| self.is_in_order(thread, access, outcome));
-    }
-}
-
-/// Whether coherence and atomicity allow the outcome.
-fn is_coherent(graph: &Graph, thread: ThreadId, access: &Access, outcome: Outcome) -> bool {
-    let object = access.operation.object;
-    match outcome {
-        Outcome::Done => true,
-        Outcome::Reads(store) | Outcome::Spurious(store) | Outcome::Behind(store) => {
-            let place = graph.place(object, store);
-            place >= graph.floor(thread, object)
-                && at_place(graph, access, place).contains(&Some(outcome))
-        }
     }
 }
 
@@ -140,18 +263,65 @@ impl MemoryModel for C11 {
     }
 
     fn outcomes(&mut self, thread: ThreadId, access: &Access, outcomes: &mut Vec<Outcome>) {
-        if !access.is_to_atomic() {
-            outcomes.clear();
-            outcomes.push(Outcome::Done);
-            return;
+        self.graph.admit(thread);
+        match access.operation.kind {
+            OpKind::Fence { .. } | OpKind::Spawn { .. } => {
+                outcomes.clear();
+                outcomes.push(Outcome::Done);
+            }
+            OpKind::Join { child } => {
+                outcomes.clear();
+                let has_ended = match self.ends.get(child.index()) {
+                    // An abstract program joins no thread before its end.
+                    None => self.ends.is_empty(),
+                    Some(&end) => end == Some(self.graph.made(child)),
+                };
+                outcomes.extend(has_ended.then_some(Outcome::Done));
+            }
+            OpKind::Wait { list } => {
+                outcomes.clear();
+                self.graph.lead(thread, access.fences);
+                self.add_waits(thread, list, outcomes);
+                self.graph.unlead();
+                outcomes.retain(|&outcome| self.is_in_order(thread, access, outcome));
+            }
+            OpKind::Other(_) => {
+                outcomes.clear();
+                for alternative in 0..self.alternatives(access) {
+                    let made = self.other(thread, access, alternative);
+                    let made = made.map(|(label, ..)| Outcome::Other { alternative, label });
+                    outcomes.extend(made);
+                }
+            }
+            _ => {
+                let end = self.graph.last_place(access.operation.object) + 1;
+                self.outcomes_before(thread, access, end, outcomes);
+            }
         }
-        let end = self.graph.last_place(access.operation.object) + 1;
-        self.outcomes_before(thread, access, end, outcomes);
+    }
+
+    fn newest(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome> {
+        let object = access.operation.object;
+        match access.operation.kind {
+            OpKind::Wait { .. } | OpKind::Other(_) | OpKind::Join { .. } => {
+                let mut found = std::mem::take(&mut self.found);
+                self.outcomes(thread, access, &mut found);
+                let newest = found
+                    .iter()
+                    .copied()
+                    .find(|&outcome| self.is_newest(access, outcome));
+                self.found = found;
+                newest
+            }
+            OpKind::Fence { .. } | OpKind::Spawn { .. } => Some(Outcome::Done),
+            _ => (self.graph).outcome_at(access, self.graph.last_place(object)),
+        }
     }
 
     /// Coherence takes nothing away from a thread that does nothing meanwhile. A read-modify-write
     /// can be taken away by another one that reads the same store, and the third axiom can take
-    /// anything away.
+    /// anything away. The events that an operation on another object depends on are not asked for
+    /// here: its caller compares labels.
     fn available(
         &mut self,
         thread: ThreadId,
@@ -161,18 +331,22 @@ impl MemoryModel for C11 {
         let object = access.operation.object;
         match *decision {
             Decision::Done => Some(Outcome::Done),
-            Decision::Reads(store) | Decision::Spurious(store) => {
-                let outcome = match *decision {
-                    Decision::Reads(_) => Outcome::Reads(store),
-                    _ => Outcome::Spurious(store),
-                };
-                if !self.graph.has(store) {
-                    return None;
-                }
-                let place = self.graph.place(object, store);
-                debug_assert!(place >= self.graph.floor(thread, object));
-                let is_there = at_place(&self.graph, access, place).contains(&Some(outcome));
+            Decision::Other { alternative, label } => match access.operation.kind {
+                OpKind::Wait { .. } => Some(Outcome::Other { alternative, label }),
+                _ => self
+                    .other(thread, access, alternative)
+                    .map(|(label, ..)| Outcome::Other { alternative, label }),
+            },
+            Decision::Reads(store) => {
+                let outcome = Outcome::Reads(store);
+                let is_there = self.graph.has(store);
                 (is_there && self.is_in_order(thread, access, outcome)).then_some(outcome)
+            }
+            Decision::Modifies(store) => {
+                let outcome = Outcome::Modifies(store);
+                let is_free = self.graph.has(store)
+                    && !(self.graph).is_modified(object, self.graph.place(object, store));
+                (is_free && self.is_in_order(thread, access, outcome)).then_some(outcome)
             }
             Decision::Within(interval) => {
                 let first = self.graph.place(object, interval.after);
@@ -189,11 +363,34 @@ impl MemoryModel for C11 {
     }
 
     fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
-        debug_assert!(is_coherent(&self.graph, thread, access, outcome));
-        self.graph.take(thread, access, outcome);
+        let Outcome::Other { alternative, .. } = outcome else {
+            return self.graph.take(thread, access, outcome, Grant::Nothing);
+        };
+        match self.other(thread, access, alternative) {
+            Some((label, grant, after)) => {
+                let outcome = Outcome::Other { alternative, label };
+                self.graph.take(thread, access, outcome, grant);
+                let object = access.operation.object;
+                if let Some(after) = after
+                    && let Some(state) = &mut self.states[object.index()]
+                {
+                    let position = self.graph.len() as u32 - 1;
+                    let before = std::mem::replace(state, after);
+                    self.states_before.push((position, object, before));
+                }
+            }
+            // A wait, or an operation whose state is not known to the model.
+            None => self.graph.take(thread, access, outcome, Grant::Nothing),
+        }
     }
 
     fn undo(&mut self) {
+        let position = self.graph.len() as u32 - 1;
         self.graph.undo();
+        if let Some((_, object, state)) =
+            (self.states_before).pop_if(|(at, ..)| *at == position)
+        {
+            self.states[object.index()] = Some(state);
+        }
     }
 }

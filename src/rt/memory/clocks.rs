@@ -27,14 +27,27 @@ impl Rows {
         }
     }
 
-    /// How many words there are, for [`Rows::truncate`].
+    /// Makes room for so many threads. The rows keep what they know.
+    pub(super) fn widen(&mut self, threads: usize) {
+        let rows = self.words.len() / self.width.max(1);
+        let mut words = vec![0; rows.max(1) * threads];
+        for (new, old) in words
+            .chunks_exact_mut(threads)
+            .zip(self.words.chunks_exact(self.width.max(1)))
+        {
+            new[..old.len()].copy_from_slice(old);
+        }
+        (self.width, self.words) = (threads, words);
+    }
+
+    /// How many rows there are, for [`Rows::truncate`].
     pub(super) fn mark(&self) -> usize {
-        self.words.len()
+        self.words.len() / self.width
     }
 
     /// Forgets the rows that were made since.
     pub(super) fn truncate(&mut self, mark: usize) {
-        self.words.truncate(mark);
+        self.words.truncate(mark * self.width);
     }
 
     pub(super) fn words(&self, row: Row) -> &[u32] {
@@ -73,6 +86,7 @@ impl Rows {
     }
 
     /// Adds what `other` knows to the row that was made last, before it is handed out.
+    #[inline]
     pub(super) fn add(&mut self, last: Row, other: Row) {
         debug_assert_eq!((last as usize + 1) * self.width, self.words.len());
         let (earlier, mine) = self.words.split_at_mut(last as usize * self.width);

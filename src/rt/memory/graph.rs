@@ -1,18 +1,24 @@
 //! What has happened so far, and what does each thread know of it?
 //!
 //! An execution graph: program order (po), which store each load reads (rf), the modification order
-//! of each location (mo), and the clocks that follow. Events are taken in any order that respects
-//! po and rf, and taken back in the opposite one. Each event has two clocks: what the language
-//! grants it to know (`known`, happens-before), and what it cannot be without (`past`, po and rf).
-//! A *place* in a modification order is a number: 0 is the initial value.
+//! of each location (mo), the order of dependent operations on other objects, and the clocks that
+//! follow. Events are taken in any order that respects all of these but mo, and taken back in the
+//! opposite one. Each event has two clocks: what the language grants it to know (`known`,
+//! happens-before), and what it cannot be without (`past`). A *place* in a modification order is a
+//! number: 0 is the initial value.
+//!
+//! A *step* is an event with the fences of its thread directly before it.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::clocks::{NOTHING, Row, Rows};
+use super::operation::{Fences, OpKind, Operation};
 use super::{Access, Decision, Interval, Outcome, StoreRef};
+use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::AtomicType;
-use crate::rt::memory::operation::{OpKind, Operation};
+use crate::rt::relation::independence::{Class, Label, ReadSets, ordered};
 
 /// Stands where a position is absent.
 const NOWHERE: u32 = u32::MAX;
@@ -21,10 +27,14 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) thread: ThreadId,
-    /// Which event of its thread this is, from 0.
+    /// The number of the event in its thread, from 0, fences among them.
     pub(crate) index: u32,
+    /// The number of its step in its thread, from 0.
+    pub(crate) step: u32,
     pub(crate) access: Access,
     pub(crate) outcome: Outcome,
+    /// The object that was accessed. A wait has accessed the location that has changed.
+    object: ObjectId,
     /// The value that was read; 0 if nothing was.
     pub(crate) read: u64,
     /// The value that was written, if one was.
@@ -39,6 +49,8 @@ pub(crate) struct Event {
     readers: u32,
     /// the reader of the same store that this event comes behind.
     next_reader: u32,
+    /// Whether this is a fence that is a part of the step behind it.
+    is_lead: bool,
     /// What there was of the rows before.
     mark: usize,
 }
@@ -48,7 +60,7 @@ pub(crate) struct Event {
 struct Clocks {
     /// Happens-before, this event included.
     known: Row,
-    /// po and rf, this event included.
+    /// What the event cannot be without, this event included.
     past: Row,
     /// What relaxed loads have seen, to be known from an acquire fence on.
     seen: Row,
@@ -66,18 +78,57 @@ struct Location {
     readers: u32,
 }
 
+/// An object that is no atomic.
+#[derive(Clone, Default, Debug)]
+struct Other {
+    /// The events on it, by their positions.
+    events: Vec<u32>,
+    told: Told,
+}
+
+/// What threads may learn from an object ([`Grant`]).
+#[derive(Clone, Default, PartialEq, Debug)]
+struct Told {
+    all: Row,
+    some: Row,
+    messages: VecDeque<(u64, Row)>,
+    taken: VecDeque<(u64, Row)>,
+}
+
 /// An execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     events: Vec<Event>,
-    /// For each thread the positions of its events.
-    threads: Vec<Vec<u32>>,
-    /// For each thread the position of the event that spawned it, or [`NOWHERE`].
-    spawned: Vec<u32>,
-    locations: Vec<Location>,
+    threads: Vec<Thread>,
+    locations: Vec<Option<Location>>,
+    others: Vec<Other>,
+    /// What an object was told before an event, by the event's position.
+    told_before: Vec<(u32, ObjectId, Told)>,
     rows: Rows,
     /// The positions of the events that are `SeqCst`.
     sequential: Vec<u32>,
+    /// The sets of objects that waits look at.
+    pub(crate) sets: ReadSets,
+}
+
+#[derive(Clone, Debug)]
+struct Thread {
+    /// The positions of its events.
+    events: Vec<u32>,
+    /// The positions of its steps.
+    steps: Vec<u32>,
+    /// The position of the event that spawned it, or [`NOWHERE`].
+    spawned: u32,
+}
+
+impl Thread {
+    fn new() -> Thread {
+        Thread {
+            events: Vec::new(),
+            steps: Vec::new(),
+            spawned: NOWHERE,
+        }
+    }
 }
 
 pub(super) fn acquires(order: Ordering) -> bool {
@@ -91,13 +142,14 @@ pub(super) fn releases(order: Ordering) -> bool {
 }
 
 impl Event {
+    /// The object that was accessed.
     pub(crate) fn object(&self) -> ObjectId {
-        self.access.operation.object
+        self.object
     }
 
     /// Whether it is an access to an atomic.
     pub(crate) fn is_access(&self) -> bool {
-        self.access.is_to_atomic()
+        self.written.is_some() || self.reads().is_some()
     }
 
     pub(crate) fn is_fence(&self) -> bool {
@@ -107,18 +159,26 @@ impl Event {
     /// The store that was read.
     pub(crate) fn reads(&self) -> Option<StoreRef> {
         match self.outcome {
-            Outcome::Reads(store) | Outcome::Spurious(store) => Some(store),
-            Outcome::Done | Outcome::Behind(_) => None,
+            Outcome::Reads(store) | Outcome::Modifies(store) => Some(store),
+            Outcome::Done | Outcome::Behind(_) | Outcome::Other { .. } => None,
         }
     }
 
     /// Whether it reads one store and is the next one.
     pub(crate) fn modifies(&self) -> bool {
-        self.written.is_some() && matches!(self.outcome, Outcome::Reads(_))
+        matches!(self.outcome, Outcome::Modifies(_))
+    }
+
+    /// The label of an event on another object than an atomic.
+    pub(crate) fn label(&self) -> Option<Label> {
+        match self.outcome {
+            Outcome::Other { label, .. } => Some(label),
+            _ => None,
+        }
     }
 
     pub(crate) fn name(&self) -> StoreRef {
-        StoreRef::of(self.thread, self.index)
+        StoreRef::of(self.thread, self.step)
     }
 
     /// Whether it comes directly before the other one or earlier in the same thread.
@@ -132,23 +192,61 @@ impl Graph {
     pub(crate) fn new(threads: usize) -> Graph {
         Graph {
             events: Vec::new(),
-            threads: vec![Vec::new(); threads],
-            spawned: vec![NOWHERE; threads],
+            threads: vec![Thread::new(); threads],
             locations: Vec::new(),
+            others: Vec::new(),
+            told_before: Vec::new(),
             rows: Rows::new(threads),
             sequential: Vec::new(),
+            sets: ReadSets::default(),
         }
     }
 
     /// Adds an atomic, which gets the next number as its name.
+    #[cfg(test)]
     pub(crate) fn declare(&mut self, ty: AtomicType, initial: u64) -> ObjectId {
-        self.locations.push(Location {
+        let object = ObjectId(self.locations.len() as u32);
+        self.meet_atomic(object, ty, initial);
+        object
+    }
+
+    /// The atomic has this type, and this value before the first store. It must have no event yet.
+    pub(crate) fn meet_atomic(&mut self, object: ObjectId, ty: AtomicType, initial: u64) {
+        if self.locations.len() <= object.index() {
+            self.locations.resize_with(object.index() + 1, || None);
+        }
+        let location = self.locations[object.index()].get_or_insert_with(|| Location {
             ty,
             initial,
             stores: Vec::new(),
             readers: NOWHERE,
         });
-        ObjectId(self.locations.len() as u32 - 1)
+        (location.ty, location.initial) = (ty, initial);
+    }
+
+    /// Makes room for the thread.
+    pub(crate) fn admit(&mut self, thread: ThreadId) {
+        if self.threads.len() <= thread.index() {
+            self.threads.resize_with(thread.index() + 1, Thread::new);
+            self.rows.widen(thread.index() + 1);
+        }
+    }
+
+    fn other(&mut self, object: ObjectId) -> &mut Other {
+        if self.others.len() <= object.index() {
+            self.others.resize_with(object.index() + 1, Other::default);
+        }
+        &mut self.others[object.index()]
+    }
+
+    fn location(&self, object: ObjectId) -> &Location {
+        let location = self.locations.get(object.index()).and_then(Option::as_ref);
+        location.expect("dpor bug: an atomic is unknown to the graph")
+    }
+
+    fn location_mut(&mut self, object: ObjectId) -> &mut Location {
+        let location = self.locations[object.index()].as_mut();
+        location.expect("dpor bug: an atomic is unknown to the graph")
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -163,15 +261,27 @@ impl Graph {
         &self.events[position as usize]
     }
 
+    /// Whether the event is a step, and no fence that is a part of one.
+    pub(crate) fn is_step(&self, position: u32) -> bool {
+        !self.at(position).is_lead
+    }
+
     /// The positions of the events of `thread`.
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
-        &self.threads[thread.index()]
+        &self.threads[thread.index()].events
+    }
+
+    /// The positions of the steps of `thread`.
+    pub(crate) fn steps_of(&self, thread: ThreadId) -> &[u32] {
+        &self.threads[thread.index()].steps
     }
 
     pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadId> + Clone + use<> {
         (0..self.threads.len() as u32).map(ThreadId)
     }
 
+    /// The atomics.
+    #[cfg(test)]
     pub(crate) fn objects(&self) -> impl Iterator<Item = ObjectId> + use<> {
         (0..self.locations.len() as u32).map(ObjectId)
     }
@@ -183,23 +293,35 @@ impl Graph {
 
     /// The stores of `object` in modification order, by their positions; without the initial value.
     pub(crate) fn stores(&self, object: ObjectId) -> &[u32] {
-        &self.locations[object.index()].stores
+        &self.location(object).stores
     }
 
     /// The position of this store's event; `None` for an initial value.
     pub(crate) fn position(&self, store: StoreRef) -> Option<u32> {
-        let (thread, index) = store.event()?;
-        Some(self.threads[thread.index()][index as usize])
+        let (thread, step) = store.event()?;
+        Some(self.threads[thread.index()].steps[step as usize])
     }
 
     /// Whether the store is in this execution.
     pub(crate) fn has(&self, store: StoreRef) -> bool {
-        (store.event()).is_none_or(|(thread, index)| self.made(thread) > index)
+        (store.event()).is_none_or(|(thread, step)| {
+            let thread = self.threads.get(thread.index());
+            thread.is_some_and(|thread| thread.steps.len() > step as usize)
+        })
     }
 
-    /// How many events the thread has made.
+    /// The number of steps that the thread has made.
     pub(crate) fn made(&self, thread: ThreadId) -> u32 {
-        self.threads[thread.index()].len() as u32
+        let thread = self.threads.get(thread.index());
+        thread.map_or(0, |thread| thread.steps.len() as u32)
+    }
+
+    /// The location of a store.
+    pub(crate) fn object_of(&self, store: StoreRef) -> ObjectId {
+        match self.position(store) {
+            Some(position) => self.at(position).object(),
+            None => store.initial_of(),
+        }
     }
 
     /// The place of a store in the modification order of `object`.
@@ -208,7 +330,7 @@ impl Graph {
             return 0;
         };
         let behind = self.stores(object).iter().rposition(|&p| p == position);
-        1 + behind.expect("the store is one of the object")
+        1 + behind.expect("dpor bug: a store is not one of its object")
     }
 
     /// The place of the last store.
@@ -226,10 +348,10 @@ impl Graph {
 
     pub(crate) fn value_at(&self, object: ObjectId, place: usize) -> u64 {
         match place.checked_sub(1) {
-            None => self.locations[object.index()].initial,
+            None => self.location(object).initial,
             Some(behind) => {
                 let written = self.at(self.stores(object)[behind]).written;
-                written.expect("a store has written something")
+                written.expect("a store has written a value")
             }
         }
     }
@@ -242,7 +364,7 @@ impl Graph {
 
     /// The events that read the store at this place, the last one first.
     pub(crate) fn readers(&self, object: ObjectId, place: usize) -> impl Iterator<Item = u32> {
-        let location = &self.locations[object.index()];
+        let location = self.location(object);
         let mut next = match place.checked_sub(1) {
             None => location.readers,
             Some(behind) => self.at(location.stores[behind]).readers,
@@ -283,13 +405,13 @@ impl Graph {
     /// The position of the event that comes directly before the thread's next one: its own last
     /// one, or the spawn.
     pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
-        let last = self.threads[thread.index()].last().copied();
+        let last = self.threads.get(thread.index())?.events.last().copied();
         last.or_else(|| self.spawn_of(thread))
     }
 
     /// The position of the event that spawned the thread; `None` if the thread was there before.
     pub(crate) fn spawn_of(&self, thread: ThreadId) -> Option<u32> {
-        let spawn = self.spawned[thread.index()];
+        let spawn = self.threads.get(thread.index())?.spawned;
         (spawn != NOWHERE).then_some(spawn)
     }
 
@@ -350,19 +472,25 @@ impl Graph {
         0
     }
 
-    /// [`super::MemoryModel::newest`].
-    pub(crate) fn newest(&self, access: &Access) -> Option<Outcome> {
+    /// What `access` to an atomic comes out as where it reads the store at this place, or goes
+    /// behind it, and does not fail spuriously; `None` if it waits for another value.
+    pub(crate) fn outcome_at(&self, access: &Access, place: usize) -> Option<Outcome> {
         let Operation { object, kind } = access.operation;
-        if !access.is_to_atomic() {
-            return Some(Outcome::Done);
-        }
-        let last = self.last_place(object);
-        let store = self.store_at(object, last);
+        let store = self.store_at(object, place);
         if let OpKind::Store { .. } = kind {
             return Some(Outcome::Behind(store));
         }
-        let is_awaited = |value| value == self.value_at(object, last);
-        (access.until.is_none_or(is_awaited)).then_some(Outcome::Reads(store))
+        let value = self.value_at(object, place);
+        if access.until.is_some_and(|until| until != value) {
+            return None;
+        }
+        Some(match kind {
+            OpKind::Rmw { .. } => Outcome::Modifies(store),
+            OpKind::CompareExchange { expected, .. } if expected == value => {
+                Outcome::Modifies(store)
+            }
+            _ => Outcome::Reads(store),
+        })
     }
 
     /// How this outcome of `access` is kept while other threads go on.
@@ -370,7 +498,8 @@ impl Graph {
         match outcome {
             Outcome::Done => Decision::Done,
             Outcome::Reads(store) => Decision::Reads(store),
-            Outcome::Spurious(store) => Decision::Spurious(store),
+            Outcome::Modifies(store) => Decision::Modifies(store),
+            Outcome::Other { alternative, label } => Decision::Other { alternative, label },
             Outcome::Behind(after) => {
                 let object = access.operation.object;
                 let place = self.place(object, after) + 1;
@@ -381,59 +510,104 @@ impl Graph {
         }
     }
 
-    /// What a read of `value` by `access` writes, and the ordering that then holds.
-    pub(crate) fn effect(
-        &self,
-        access: &Access,
-        value: u64,
-        is_spurious: bool,
-    ) -> (Option<u64>, Ordering) {
+    /// The value that `access` writes over `read` if it comes out so, and the ordering that then
+    /// holds.
+    fn effect(&self, access: &Access, read: u64, outcome: Outcome) -> (Option<u64>, Ordering) {
+        let modifies = matches!(outcome, Outcome::Modifies(_));
         match access.operation.kind {
             OpKind::Load { order } | OpKind::Fence { order } => (None, order),
-            OpKind::Spawn { .. } | OpKind::Join { .. } => (None, Ordering::Relaxed),
+            OpKind::Spawn { .. } | OpKind::Join { .. } | OpKind::Wait { .. } | OpKind::Other(_) => {
+                (None, Ordering::Relaxed)
+            }
             OpKind::Store { order, value } => (Some(value), order),
             OpKind::Rmw {
                 order,
                 rmw,
                 operand,
             } => {
-                let ty = self.locations[access.operation.object.index()].ty;
-                (Some(rmw.apply(ty, value, operand)), order)
+                let ty = self.location(access.operation.object).ty;
+                (Some(rmw.apply(ty, read, operand)), order)
             }
-            OpKind::CompareExchange {
-                success,
-                failure,
-                expected,
-                new,
-                ..
-            } => match value == expected && !is_spurious {
-                true => (Some(new), success),
-                false => (None, failure),
-            },
+            OpKind::CompareExchange { success, new, .. } if modifies => (Some(new), success),
+            OpKind::CompareExchange { failure, .. } => (None, failure),
         }
     }
 
-    /// Makes `access` the next event of `thread`.
-    pub(super) fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
+    /// The ordering that holds for this outcome of `access`.
+    pub(super) fn order(&self, access: &Access, outcome: Outcome) -> Ordering {
+        self.effect(access, 0, outcome).1
+    }
+
+    /// Takes the fences as parts of the next step of `thread`.
+    pub(super) fn lead(&mut self, thread: ThreadId, fences: Fences) {
+        for &order in fences.orders() {
+            let access = Access::fence(order);
+            self.add(thread, &access, Outcome::Done, Grant::Nothing);
+            let last = self.events.last_mut().expect("the fence was added");
+            last.is_lead = true;
+            self.threads[thread.index()].steps.pop();
+        }
+    }
+
+    /// Takes the fences of the next step back.
+    pub(super) fn unlead(&mut self) {
+        while self.events.last().is_some_and(|event| event.is_lead) {
+            self.remove();
+        }
+    }
+
+    /// Makes `access` the next step of `thread`. `grant` is the synchronisation of an operation that
+    /// is not on an atomic.
+    pub(super) fn take(
+        &mut self,
+        thread: ThreadId,
+        access: &Access,
+        outcome: Outcome,
+        grant: Grant,
+    ) {
+        self.admit(thread);
+        if let OpKind::Join { child } = access.operation.kind {
+            self.admit(child);
+            self.lead(child, access.ended);
+        }
+        self.lead(thread, access.fences);
+        self.add(thread, access, outcome, grant);
+    }
+
+    /// Takes the last step back.
+    pub(super) fn undo(&mut self) {
+        self.remove();
+        self.unlead();
+    }
+
+    /// The object that `access` has accessed with this outcome.
+    fn accessed(&self, access: &Access, outcome: Outcome) -> ObjectId {
+        match (access.operation.kind, outcome) {
+            (OpKind::Wait { .. }, Outcome::Reads(store)) => self.object_of(store),
+            _ => access.operation.object,
+        }
+    }
+
+    fn add(&mut self, thread: ThreadId, access: &Access, outcome: Outcome, grant: Grant) {
         let position = self.events.len() as u32;
-        let Operation { object, kind } = access.operation;
+        let kind = access.operation.kind;
+        let object = self.accessed(access, outcome);
         let mark = self.rows.mark();
-        let index = self.made(thread);
+        let index = self.positions_of(thread).len() as u32;
         let before = self.clocks(thread);
-        let (store, is_spurious) = match outcome {
-            Outcome::Reads(store) => (Some(store), false),
-            Outcome::Spurious(store) => (Some(store), true),
-            Outcome::Done | Outcome::Behind(_) => (None, false),
+        let store = match outcome {
+            Outcome::Reads(store) | Outcome::Modifies(store) => Some(store),
+            Outcome::Done | Outcome::Behind(_) | Outcome::Other { .. } => None,
         };
         let source = store.and_then(|store| self.position(store));
         let read = store.map_or(0, |store| match source {
             None => {
                 debug_assert_eq!(store, StoreRef::initial(object));
-                self.locations[object.index()].initial
+                self.location(object).initial
             }
             Some(source) => self.at(source).written.expect("a store is read"),
         });
-        let (written, order) = self.effect(access, read, is_spurious);
+        let (written, order) = self.effect(access, read, outcome);
 
         let mut clocks = before;
         clocks.past = self.rows.with(before.past, thread, index + 1);
@@ -441,19 +615,26 @@ impl Graph {
             let past = self.at(source).clocks.past;
             self.rows.add(clocks.past, past);
         }
+        if let Outcome::Other { label, .. } = outcome {
+            self.add_dependencies(clocks.past, label);
+        }
         clocks.known = self.rows.with(before.known, thread, index + 1);
         let told = source.map_or(NOTHING, |source| self.at(source).message);
         let is_fence = matches!(kind, OpKind::Fence { .. });
         if acquires(order) {
             let learnt = if is_fence { before.seen } else { told };
             self.rows.add(clocks.known, learnt);
-        } else if !is_fence {
+        } else if !is_fence && !matches!(kind, OpKind::Wait { .. }) {
             clocks.seen = self.rows.join(before.seen, told);
         }
         if let OpKind::Join { child } = kind {
+            self.admit(child);
             let Clocks { known, past, .. } = self.clocks(child);
             clocks.known = self.rows.join(clocks.known, known);
             clocks.past = self.rows.join(clocks.past, past);
+        }
+        if grant != Grant::Nothing {
+            clocks.known = self.synchronise(position, object, grant, clocks.known);
         }
         if is_fence && releases(order) {
             clocks.released = clocks.known;
@@ -474,33 +655,38 @@ impl Graph {
         let mut next_reader = NOWHERE;
         if store.is_some() {
             let readers = match source {
-                None => &mut self.locations[object.index()].readers,
+                None => &mut self.location_mut(object).readers,
                 Some(source) => &mut self.events[source as usize].readers,
             };
             next_reader = std::mem::replace(readers, position);
         }
-        if written.is_some() {
-            let behind = match outcome {
-                Outcome::Behind(store) | Outcome::Reads(store) => store,
-                Outcome::Done | Outcome::Spurious(_) => unreachable!("nothing is written"),
-            };
-            let place = self.place(object, behind);
-            self.locations[object.index()]
-                .stores
-                .insert(place, position);
+        if let Outcome::Behind(store) | Outcome::Modifies(store) = outcome {
+            let place = self.place(object, store);
+            self.location_mut(object).stores.insert(place, position);
         }
         if order == Ordering::SeqCst {
             self.sequential.push(position);
         }
         if let OpKind::Spawn { child } = kind {
-            self.spawned[child.index()] = position;
+            self.admit(child);
+            self.threads[child.index()].spawned = position;
         }
-        self.threads[thread.index()].push(position);
+        if let Outcome::Other { label, .. } = outcome {
+            self.for_each_object(label, |graph, object| {
+                graph.other(object).events.push(position);
+            });
+        }
+        let of = &mut self.threads[thread.index()];
+        let step = of.steps.len() as u32;
+        of.events.push(position);
+        of.steps.push(position);
         self.events.push(Event {
             thread,
             index,
+            step,
             access: *access,
             outcome,
+            object,
             read,
             written,
             order,
@@ -508,25 +694,29 @@ impl Graph {
             message,
             readers: NOWHERE,
             next_reader,
+            is_lead: false,
             mark,
         });
     }
 
-    /// Takes the last event back.
-    pub(super) fn undo(&mut self) {
+    fn remove(&mut self) {
         let event = self.events.pop().expect("there is an event");
         let position = self.events.len() as u32;
         debug_assert_eq!(event.readers, NOWHERE);
-        self.threads[event.thread.index()].pop();
+        let of = &mut self.threads[event.thread.index()];
+        of.events.pop();
+        if !event.is_lead {
+            of.steps.pop();
+        }
         if let Some(store) = event.reads() {
             let readers = match self.position(store) {
-                None => &mut self.locations[event.object().index()].readers,
+                None => &mut self.location_mut(event.object()).readers,
                 Some(source) => &mut self.events[source as usize].readers,
             };
             *readers = event.next_reader;
         }
         if event.written.is_some() {
-            let stores = &mut self.locations[event.object().index()].stores;
+            let stores = &mut self.location_mut(event.object()).stores;
             let at = stores.iter().rposition(|&p| p == position);
             stores.remove(at.expect("a store is in the modification order"));
         }
@@ -534,8 +724,134 @@ impl Graph {
             self.sequential.pop();
         }
         if let OpKind::Spawn { child } = event.access.operation.kind {
-            self.spawned[child.index()] = NOWHERE;
+            self.threads[child.index()].spawned = NOWHERE;
+        }
+        if let Some(label) = event.label() {
+            self.for_each_object(label, |graph, object| {
+                graph.other(object).events.pop();
+            });
+        }
+        while let Some((_, object, told)) = (self.told_before).pop_if(|(at, ..)| *at == position) {
+            self.other(object).told = told;
         }
         self.rows.truncate(event.mark);
+    }
+
+    /// Takes all events back.
+    pub(crate) fn clear(&mut self) {
+        while !self.events.is_empty() {
+            self.remove();
+        }
+    }
+
+    /// Calls `visit` for each object that an event with this label depends on. Those of a wait are
+    /// no atomics here: a wait for an atomic reads a store.
+    fn for_each_object(&mut self, label: Label, mut visit: impl FnMut(&mut Graph, ObjectId)) {
+        if label.is_wait() {
+            let set = label.object().0;
+            for at in 0..self.sets.get(set).len() {
+                let object = self.sets.get(set)[at];
+                if self.is_other(object) {
+                    visit(self, object);
+                }
+            }
+        } else if label.object() != ObjectId::NONE {
+            visit(self, label.object());
+        }
+    }
+
+    /// Whether the object is no atomic.
+    pub(crate) fn is_other(&self, object: ObjectId) -> bool {
+        let location = self.locations.get(object.index());
+        !matches!(location, Some(Some(_)))
+    }
+
+    /// Adds to the row that was made last what an event with this label depends on.
+    fn add_dependencies(&mut self, past: Row, label: Label) {
+        // A wait that was released because no thread could run comes behind everything.
+        if label.class() == Class::Released {
+            for at in 0..self.events.len() {
+                self.rows.add(past, self.events[at].clocks.past);
+            }
+            return;
+        }
+        self.for_each_object(label, |graph, object| {
+            for at in 0..graph.other(object).events.len() {
+                let earlier = graph.others[object.index()].events[at];
+                let Event {
+                    outcome, clocks, ..
+                } = graph.events[earlier as usize];
+                if let Outcome::Other { label: other, .. } = outcome
+                    && ordered(&graph.sets, other, label)
+                {
+                    graph.rows.add(past, clocks.past);
+                }
+            }
+        });
+    }
+
+    /// What a thread knows behind an operation on an object, if it knew `known` before.
+    fn synchronise(&mut self, position: u32, object: ObjectId, grant: Grant, known: Row) -> Row {
+        if matches!(grant, Grant::Spawn { .. } | Grant::Join { .. }) {
+            return known;
+        }
+        let mut told = self.other(object).told.clone();
+        let rows = &mut self.rows;
+        let mut known = known;
+        match grant {
+            Grant::Nothing | Grant::Spawn { .. } | Grant::Join { .. } => {}
+            Grant::Learn => known = rows.join(known, told.all),
+            Grant::LearnSome => known = rows.join(known, told.some),
+            Grant::LearnAll => {
+                known = rows.join(known, told.all);
+                known = rows.join(known, told.some);
+            }
+            Grant::Tell => told.all = rows.join(told.all, known),
+            Grant::TellSome => told.some = rows.join(told.some, known),
+            Grant::TellAndLearn => {
+                told.all = rows.join(told.all, known);
+                known = told.all;
+            }
+            Grant::Arrive { group } => {
+                told.some = rows.join(told.some, known);
+                if let Some(group) = group {
+                    known = told.some;
+                    told.messages.push_back((group, told.some));
+                    told.some = NOTHING;
+                }
+            }
+            Grant::Leave { group } => {
+                let message = told.messages.iter().find(|&&(of, _)| of == group);
+                if let Some(&(_, message)) = message {
+                    known = rows.join(known, message);
+                }
+            }
+            Grant::Send { number } => told.messages.push_back((number, known)),
+            Grant::Receive { number } => {
+                if let Some((_, message)) = told.messages.pop_front() {
+                    known = rows.join(known, message);
+                }
+                told.taken.push_back((number, known));
+            }
+            Grant::Taken { number } => {
+                let at = told.taken.iter().position(|&(of, _)| of == number);
+                if let Some((_, message)) = at.and_then(|at| told.taken.remove(at)) {
+                    known = rows.join(known, message);
+                }
+            }
+            Grant::DropReceiver { discards } => {
+                told.some = rows.join(told.some, known);
+                if discards {
+                    for (_, message) in std::mem::take(&mut told.messages) {
+                        known = rows.join(known, message);
+                    }
+                }
+            }
+        }
+        let before = std::mem::replace(&mut self.other(object).told, told);
+        if before != self.others[object.index()].told {
+            self.told_before.push((position, object, before));
+        }
+        known
     }
 }

@@ -74,6 +74,10 @@ impl MemoryModel for Lookout {
         newest_outcomes(self.model.graph(), access, outcomes);
     }
 
+    fn newest(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome> {
+        self.model.newest(thread, access)
+    }
+
     fn available(
         &mut self,
         thread: ThreadId,

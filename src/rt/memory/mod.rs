@@ -31,11 +31,14 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::memory::operation::Operation;
-use graph::Graph;
+use std::sync::atomic::Ordering;
 
-/// The name of a store: its thread and the number of the event in it, or an object that has its
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::relation::independence::Label;
+use graph::Graph;
+use operation::{Fences, OpKind, Operation};
+
+/// The name of a store: its thread and the number of the step in it, or an object that has its
 /// initial value. Names are the same in all executions, whatever else happens in them. Each object
 /// has an initial value of its own: with one name for all of them, a read-modify-write of one
 /// object would look like the rival of one of another object.
@@ -43,7 +46,7 @@ use graph::Graph;
 pub(crate) struct StoreRef {
     /// [`StoreRef::INITIAL`], or the thread's number.
     thread: u32,
-    /// The object's number, or the number of the event in its thread, from 0.
+    /// The object's number, or the number of the step in its thread, from 0.
     index: u32,
 }
 
@@ -58,7 +61,7 @@ impl StoreRef {
         }
     }
 
-    /// The store that is the event of this `index` of `thread`.
+    /// The store that is the step of this `index` of `thread`.
     pub(crate) const fn of(thread: ThreadId, index: u32) -> StoreRef {
         StoreRef {
             thread: thread.0,
@@ -66,24 +69,33 @@ impl StoreRef {
         }
     }
 
-    /// The thread of the store and the number of the event in it; `None` for an initial value.
+    /// The object with this initial value.
+    fn initial_of(self) -> ObjectId {
+        debug_assert_eq!(self.thread, StoreRef::INITIAL);
+        ObjectId(self.index)
+    }
+
+    /// The thread of the store and the number of its step; `None` for an initial value.
     pub(crate) fn event(self) -> Option<(ThreadId, u32)> {
         (self.thread != StoreRef::INITIAL).then_some((ThreadId(self.thread), self.index))
     }
 }
 
-/// What an operation comes out as. The values follow from it.
+/// What an operation comes out as. The values follow from it. It names no value: addresses differ
+/// from one execution to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Outcome {
     /// A fence, a spawn and a join have one outcome.
     Done,
-    /// A load, a read-modify-write or a compare-exchange reads this store.
+    /// A load, a wait or a compare-exchange that fails reads this store.
     Reads(StoreRef),
-    /// A weak compare-exchange reads this store, which has the expected value, and fails all the
-    /// same.
-    Spurious(StoreRef),
+    /// A read-modify-write or a compare-exchange that succeeds reads this store, and comes directly
+    /// behind it in the modification order.
+    Modifies(StoreRef),
     /// A store goes directly behind this one in the modification order.
     Behind(StoreRef),
+    /// An operation on another object has this alternative, and then this label.
+    Other { alternative: u32, label: Label },
 }
 
 /// Where a store may go in a modification order that has grown since that was decided.
@@ -102,14 +114,19 @@ pub(crate) struct Interval {
 pub(crate) enum Decision {
     Done,
     Reads(StoreRef),
-    Spurious(StoreRef),
+    Modifies(StoreRef),
     Within(Interval),
+    Other { alternative: u32, label: Label },
 }
 
 /// What a thread is about to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Access {
     pub(crate) operation: Operation,
+    /// The fences of the thread since its last step.
+    pub(crate) fences: Fences,
+    /// Of a join, the fences of the joined thread since its last step.
+    pub(crate) ended: Fences,
     /// The value that a waiting loop waits for: the last pass of the loop is the event, and the
     /// thread is blocked while no store with this value can be read. `None` if the operation does
     /// not wait.
@@ -117,7 +134,30 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Whether it is an access to an atomic, and not a fence, a spawn or a join.
+    /// This operation, without fences.
+    pub(crate) const fn of(operation: Operation) -> Access {
+        Access {
+            operation,
+            fences: Fences::Nothing,
+            ended: Fences::Nothing,
+            until: None,
+        }
+    }
+
+    /// A fence.
+    const fn fence(order: Ordering) -> Access {
+        Access::of(Operation {
+            object: ObjectId::NONE,
+            kind: OpKind::Fence { order },
+        })
+    }
+
+    /// Whether it waits, and comes out only if another thread has written.
+    const fn waits(&self) -> bool {
+        self.until.is_some() || matches!(self.operation.kind, OpKind::Wait { .. })
+    }
+
+    /// Whether it is an access to an atomic.
     pub(crate) const fn is_to_atomic(&self) -> bool {
         self.operation.kind.is_atomic()
     }
@@ -133,9 +173,7 @@ pub(crate) trait MemoryModel {
     /// The outcome with which nothing is old: a load reads the last store of the modification
     /// order, and a store goes behind it. Every model allows that. `None` if the thread waits for
     /// another value.
-    fn newest(&self, access: &Access) -> Option<Outcome> {
-        self.graph().newest(access)
-    }
+    fn newest(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome>;
     /// Whether `access`, decided before other threads went on, may still come out as decided, and
     /// which outcome that is now.
     fn available(

@@ -1,14 +1,15 @@
-//! The operations that a memory model orders: those of atomics, fences, and what grants
-//! happens-before between threads.
+//! The operations of a graph: those of atomics, fences, what grants happens-before between threads,
+//! waits for a change, and the operations of all other objects.
 //!
 //! A fence is an operation here, and no event of the engine: under sequential consistency it moves
 //! clocks only ([`fence`](crate::rt::event::fence)), under C11 it decides which stores a later load
-//! may read.
+//! may read. In an abstract program a fence is a step of its own. In a live program the fences of a
+//! thread are parts of the thread's next step ([`Fences`]).
 
 use std::sync::atomic::Ordering;
 
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::Rmw;
+use crate::rt::event::operation::{self, Rmw};
 
 /// The verb of an operation, with its operands. Values are the bits of the type, zero-extended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,21 +43,98 @@ pub(crate) enum OpKind {
     Join {
         child: ThreadId,
     },
+    /// The wait of a loop until one of the locations in this list of the model has changed. It
+    /// comes out as reading a store with another value, and learns no more than that the store is
+    /// there: the loop reads that store or a newer one next.
+    Wait {
+        list: u32,
+    },
+    /// An operation on another object, or on none.
+    Other(operation::OpKind),
 }
 
 impl OpKind {
     /// Whether the operation accesses an atomic.
     pub(crate) const fn is_atomic(&self) -> bool {
-        !matches!(
+        matches!(
             self,
-            OpKind::Fence { .. } | OpKind::Spawn { .. } | OpKind::Join { .. }
+            OpKind::Load { .. }
+                | OpKind::Store { .. }
+                | OpKind::Rmw { .. }
+                | OpKind::CompareExchange { .. }
         )
     }
 }
 
-/// An operation and its object; a fence, a spawn and a join have none.
+/// An operation and its object; a fence, a spawn, a join and a wait have none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
     pub(crate) object: ObjectId,
     pub(crate) kind: OpKind,
+}
+
+/// The fences of a thread between two of its steps. Fences that follow each other are as strong as
+/// one or two: a release fence tells what was known before an acquire fence behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Fences {
+    #[default]
+    Nothing,
+    Acquire,
+    Release,
+    /// A release fence, and an acquire fence behind it.
+    ReleaseAcquire,
+    /// An acquire fence, and a release fence behind it; or one fence that is both.
+    AcquireRelease,
+    SeqCst,
+}
+
+impl Fences {
+    /// These fences, and one more behind them.
+    pub(crate) fn and(self, order: Ordering) -> Fences {
+        use Fences::{Acquire, AcquireRelease, Nothing, Release, ReleaseAcquire, SeqCst};
+        match (self, order) {
+            (_, Ordering::SeqCst) | (SeqCst, _) => SeqCst,
+            (AcquireRelease, _) | (_, Ordering::AcqRel) => AcquireRelease,
+            (Acquire | ReleaseAcquire, Ordering::Release) => AcquireRelease,
+            (Release, Ordering::Acquire) => ReleaseAcquire,
+            (Nothing, Ordering::Acquire) => Acquire,
+            (Nothing, Ordering::Release) => Release,
+            // The fence repeats the last one, or its ordering is one that no fence has.
+            (fences, _) => fences,
+        }
+    }
+
+    /// The orderings of one or two fences that are as strong.
+    pub(super) const fn orders(self) -> &'static [Ordering] {
+        match self {
+            Fences::Nothing => &[],
+            Fences::Acquire => &[Ordering::Acquire],
+            Fences::Release => &[Ordering::Release],
+            Fences::ReleaseAcquire => &[Ordering::Release, Ordering::Acquire],
+            Fences::AcquireRelease => &[Ordering::AcqRel],
+            Fences::SeqCst => &[Ordering::SeqCst],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_in_a_row_are_one_or_two() {
+        use Ordering::{AcqRel, Acquire, Release, SeqCst};
+        let all = |orders: &[Ordering]| {
+            let fences = Fences::default();
+            orders.iter().fold(fences, |fences, &order| fences.and(order))
+        };
+        assert_eq!(all(&[]), Fences::Nothing);
+        assert_eq!(all(&[Acquire, Acquire]), Fences::Acquire);
+        assert_eq!(all(&[Acquire, Release]), Fences::AcquireRelease);
+        assert_eq!(all(&[Release, Acquire]), Fences::ReleaseAcquire);
+        assert_eq!(all(&[Release, Acquire, Acquire]), Fences::ReleaseAcquire);
+        assert_eq!(all(&[Release, Acquire, Release]), Fences::AcquireRelease);
+        assert_eq!(all(&[AcqRel, Acquire]), Fences::AcquireRelease);
+        assert_eq!(all(&[Release, SeqCst, Release]), Fences::SeqCst);
+    }
 }

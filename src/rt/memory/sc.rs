@@ -7,6 +7,7 @@
 use super::c11::outcomes_between;
 use super::graph::Graph;
 use super::{Access, Decision, MemoryModel, Outcome};
+use crate::rt::event::grant::Grant;
 use crate::rt::event::id::ThreadId;
 
 #[derive(Clone, Debug)]
@@ -40,6 +41,12 @@ impl MemoryModel for Sc {
         newest_outcomes(&self.graph, access, outcomes);
     }
 
+    fn newest(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome> {
+        let mut outcomes = Vec::new();
+        self.outcomes(thread, access, &mut outcomes);
+        outcomes.first().copied()
+    }
+
     /// Only what is still the newest outcome.
     fn available(
         &mut self,
@@ -54,7 +61,7 @@ impl MemoryModel for Sc {
     }
 
     fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
-        self.graph.take(thread, access, outcome);
+        self.graph.take(thread, access, outcome, Grant::Nothing);
     }
 
     fn undo(&mut self) {

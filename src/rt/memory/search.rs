@@ -15,12 +15,13 @@ mod trap;
 use super::graph::Graph;
 use super::{Access, Decision, Interval, MemoryModel, Outcome};
 use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::relation::independence::{Label, commutes};
 use ended::Ended;
 use plan::Node;
 pub(crate) use trap::Trap;
 
-/// What a search needs to know of a program: what each thread does next, which depends on what its
-/// events have read.
+/// An abstract program: what each thread does next, which depends on what its events have read.
+#[cfg(test)]
 pub(crate) trait Program {
     /// The empty execution, with every object.
     fn begin(&self) -> Graph;
@@ -53,6 +54,8 @@ struct Step {
 /// A point of the current execution.
 #[derive(Clone, Debug, Default)]
 struct Level {
+    /// The number of events of the graph before it.
+    start: usize,
     sleep: Vec<Step>,
     tree: Vec<Node>,
     /// The step that the execution made here, and its outcome.
@@ -71,23 +74,25 @@ pub(crate) struct Stats {
 }
 
 /// The search over the graphs of a program.
-pub(crate) struct Search<'a, M, P> {
-    program: &'a P,
-    model: M,
+pub(crate) struct Search<M> {
+    pub(crate) model: M,
     free: Free,
     levels: Vec<Level>,
+    /// The thread of the last step.
     last: ThreadId,
-    stats: Stats,
+    pub(crate) stats: Stats,
     /// How many steps all wakeup trees have.
     nodes: usize,
     /// The rule that a test leaves out.
     left_out: Option<Trap>,
 }
 
-impl<'a, M: MemoryModel + Clone, P: Program> Search<'a, M, P> {
-    pub(crate) fn new(program: &'a P, model: M, free: Free) -> Search<'a, M, P> {
+/// A thread that has not ended, and its next operation.
+pub(crate) type Next = (ThreadId, Access);
+
+impl<M: MemoryModel + Clone> Search<M> {
+    pub(crate) fn new(model: M, free: Free) -> Search<M> {
         Search {
-            program,
             model,
             free,
             levels: vec![Level::default()],
@@ -100,7 +105,7 @@ impl<'a, M: MemoryModel + Clone, P: Program> Search<'a, M, P> {
 
     /// Leaves a rule out.
     #[cfg(test)]
-    pub(crate) fn leave_out(mut self, trap: Trap) -> Search<'a, M, P> {
+    pub(crate) fn leave_out(mut self, trap: Trap) -> Search<M> {
         self.left_out = Some(trap);
         self
     }
@@ -116,88 +121,123 @@ impl<'a, M: MemoryModel + Clone, P: Program> Search<'a, M, P> {
     /// # Panics
     ///
     /// If a step is asleep where a wakeup sequence ends: then what follows has been explored.
-    pub(crate) fn explore(mut self, mut visit: impl FnMut(&Graph) -> bool) -> Stats {
+    #[cfg(test)]
+    pub(crate) fn explore(
+        mut self,
+        program: &impl Program,
+        mut visit: impl FnMut(&Graph) -> bool,
+    ) -> Stats {
+        let all_next = |graph: &Graph| -> Vec<Next> {
+            let next = graph.threads().map(|t| (t, program.next(graph, t)));
+            next.filter_map(|(t, access)| Some((t, access?))).collect()
+        };
         loop {
-            let kept = self.model.graph().len();
-            let blocked = self.run();
-            self.stats.executions += 1;
-            if !visit(self.model.graph()) {
-                return self.stats;
-            }
-            self.finish(blocked, kept);
-            if !self.backtrack() {
-                return self.stats;
-            }
-        }
-    }
-
-    /// Runs the execution to its end and says which threads are blocked.
-    fn run(&mut self) -> Vec<(ThreadId, Access)> {
-        loop {
-            let depth = self.model.graph().len();
-            let level = &mut self.levels[depth];
-            let (step, outcome, children) = if level.tree.is_empty() {
-                assert!(
-                    level.sleep.is_empty(),
-                    "dpor bug: a step is asleep at the end of a wakeup sequence"
-                );
-                let Some((thread, access, outcome)) = self.choose() else {
-                    return self.blocked();
+            let kept = self.levels.len() - 1;
+            let blocked = loop {
+                let next = all_next(self.model.graph());
+                let step = match self.planned() {
+                    Some(step) => Some(step),
+                    None => self.choose(next.clone()),
                 };
-                let decision = self.model.graph().decision(&access, outcome);
-                let step = Step {
-                    thread,
-                    access,
-                    decision,
-                };
-                (step, outcome, Vec::new())
-            } else {
-                let Node { step, children } = level.tree.remove(0);
-                self.nodes -= 1;
-                let outcome = self
-                    .model
-                    .available(step.thread, &step.access, &step.decision);
-                let outcome = outcome.expect("dpor bug: what is planned is not possible");
-                (step, outcome, children)
+                match step {
+                    Some((thread, access, outcome)) => self.step(thread, &access, outcome),
+                    None => break next,
+                }
             };
-            self.levels[depth].made = Some((step, outcome));
-            self.last = step.thread;
-            self.model.take(step.thread, &step.access, outcome);
-            let mut sleep = std::mem::take(&mut self.levels[depth].sleep);
-            let survivors = sleep.iter().copied().filter(|sleeper| {
-                sleeper.thread != step.thread && is_available(&mut self.model, sleeper)
-            });
-            let survivors = survivors.collect();
-            std::mem::swap(&mut self.levels[depth].sleep, &mut sleep);
-            self.levels.push(Level {
-                sleep: survivors,
-                tree: children,
-                made: None,
-            });
+            if !visit(self.model.graph()) {
+                self.stats.executions += 1;
+                return self.stats;
+            }
+            self.finish(blocked, kept, |_| false);
+            let Some(kept) = self.backtrack() else {
+                return self.stats;
+            };
+            for depth in 0..kept {
+                let (step, outcome) = self.levels[depth].made.expect("the execution has come by");
+                self.model.take(step.thread, &step.access, outcome);
+                self.last = step.thread;
+            }
         }
     }
 
-    fn blocked(&self) -> Vec<(ThreadId, Access)> {
-        let graph = self.model.graph();
-        let next = graph.threads().map(|t| (t, self.program.next(graph, t)));
-        next.filter_map(|(t, access)| Some((t, access?))).collect()
+    /// The number of steps of the execution so far.
+    pub(crate) fn depth(&self) -> usize {
+        self.levels.len() - 1
     }
 
-    /// A step behind the wakeup sequence.
-    fn choose(&mut self) -> Option<(ThreadId, Access, Outcome)> {
-        let mut able = self.blocked();
+    /// The next step of the wakeup sequence. `None` behind the sequence.
+    ///
+    /// # Panics
+    ///
+    /// If a step is asleep where the sequence ends.
+    pub(crate) fn planned(&mut self) -> Option<(ThreadId, Access, Outcome)> {
+        let level = self.levels.last().expect("there is a level");
+        let Some(&Node { step, .. }) = level.tree.first() else {
+            assert!(
+                level.sleep.is_empty(),
+                "dpor bug: a step is asleep at the end of a wakeup sequence"
+            );
+            return None;
+        };
+        let outcome = (self.model).available(step.thread, &step.access, &step.decision);
+        let outcome = outcome.expect("dpor bug: what is planned is not possible");
+        Some((step.thread, step.access, outcome))
+    }
+
+    /// Makes a step behind the last one. It is the planned one, if there is one.
+    pub(crate) fn step(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
+        let decision = self.model.graph().decision(access, outcome);
+        let level = self.levels.last_mut().expect("there is a level");
+        let planned = (!level.tree.is_empty()).then(|| level.tree.remove(0));
+        self.nodes -= usize::from(planned.is_some());
+        let (decision, children) = match planned {
+            Some(Node { step, children }) => {
+                debug_assert_eq!(step.thread, thread);
+                (step.decision, children)
+            }
+            None => (decision, Vec::new()),
+        };
+        let step = Step {
+            thread,
+            access: *access,
+            decision,
+        };
+        self.last = thread;
+        self.model.take(thread, access, outcome);
+        let level = self.levels.last_mut().expect("there is a level");
+        level.made = Some((step, outcome));
+        let sleep = std::mem::take(&mut level.sleep);
+        let last = self.model.graph().len() as u32 - 1;
+        let survivors = sleep.iter().copied();
+        let survivors = survivors
+            .filter(|sleeper| sleeper.thread != thread && survives(&mut self.model, sleeper, last));
+        let survivors = survivors.collect();
+        let level = self.levels.last_mut().expect("there is a level");
+        level.sleep = sleep;
+        self.levels.push(Level {
+            start: self.model.graph().len(),
+            sleep: survivors,
+            tree: children,
+            made: None,
+        });
+    }
+
+    /// Repeats the step at this depth, which the execution before has made.
+    pub(crate) fn repeat(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
+        self.last = thread;
+        self.model.take(thread, access, outcome);
+    }
+
+    /// A step behind the wakeup sequence, of one of these threads.
+    pub(crate) fn choose(&mut self, mut able: Vec<Next>) -> Option<(ThreadId, Access, Outcome)> {
         let last = self.last;
-        able.sort_by_key(|&(thread, _)| thread != last);
+        able.sort_by_key(|&(thread, _)| (thread != last, thread == ThreadId::MAIN));
         #[cfg(test)]
         if let Free::Random(seed) | Free::Any(seed) = &mut self.free {
             for at in (1..able.len()).rev() {
                 able.swap(at, next_number(seed) % (at + 1));
             }
         }
-        let newest = |(thread, access)| {
-            let outcome = self.model.newest(&access)?;
-            Some((thread, access, outcome))
-        };
         let is_any = match self.free {
             Free::Last => false,
             #[cfg(test)]
@@ -205,8 +245,12 @@ impl<'a, M: MemoryModel + Clone, P: Program> Search<'a, M, P> {
             #[cfg(test)]
             Free::Any(_) => true,
         };
-        if !is_any && let Some(step) = able.iter().copied().find_map(newest) {
-            return Some(step);
+        if !is_any {
+            for &(thread, access) in &able {
+                if let Some(newest) = self.model.newest(thread, &access) {
+                    return Some((thread, access, newest));
+                }
+            }
         }
         // What is left are awaits that only old stores let go on.
         let mut outcomes = Vec::new();
@@ -224,37 +268,67 @@ impl<'a, M: MemoryModel + Clone, P: Program> Search<'a, M, P> {
         })
     }
 
-    /// Takes up the deepest point that has a branch left; false if there is none.
-    fn backtrack(&mut self) -> bool {
+    /// Takes up the deepest point that has a branch left, and returns how many steps are before it;
+    /// `None` if there is none. The graph has to be empty, and has to get these steps again.
+    pub(crate) fn backtrack(&mut self) -> Option<usize> {
         while let Some(level) = self.levels.last_mut() {
             if !level.tree.is_empty() {
                 let (step, _) = level.made.take().expect("the execution has come by");
                 level.sleep.push(step);
-                break;
+                return Some(self.levels.len() - 1);
             }
             self.levels.pop();
         }
-        let Some(before) = self.levels.len().checked_sub(1) else {
-            return false;
-        };
-        for level in &self.levels[..before] {
-            let (step, outcome) = level.made.expect("the execution has come by");
-            self.model.take(step.thread, &step.access, outcome);
-            self.last = step.thread;
-        }
-        true
+        None
     }
 
-    /// Plans what the execution shows to be possible besides. It has kept so many events of the
-    /// one before. The graph is empty afterwards.
-    fn finish(&mut self, blocked: Vec<(ThreadId, Access)>, kept: usize) {
+    /// Plans what the execution shows to be possible besides. It has kept so many steps of the one
+    /// before. At a frozen point nothing is planned. The graph is empty afterwards.
+    pub(crate) fn finish(
+        &mut self,
+        blocked: Vec<Next>,
+        kept: usize,
+        is_frozen: impl Fn(usize) -> bool,
+    ) {
+        self.stats.executions += 1;
         let mut ended = Ended::of(&self.model, &self.levels, blocked);
         ended.kept = kept;
         for first in (0..ended.made.len()).rev() {
             self.model.undo();
-            self.reverse(&ended, first);
+            if !is_frozen(first) {
+                self.reverse(&ended, first);
+            }
         }
     }
+
+    /// The number of branches that are planned at each depth which has some.
+    pub(crate) fn branches(&self) -> impl Iterator<Item = (usize, u64)> {
+        let levels = self.levels.iter().enumerate();
+        levels.filter_map(|(depth, level)| {
+            (!level.tree.is_empty()).then_some((depth, level.tree.len() as u64))
+        })
+    }
+
+    /// The approximate number of bytes of the wakeup trees.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes * size_of::<Node>()
+    }
+}
+
+/// Whether two labels of operations on other objects commute. `pending` has been decided before
+/// the event.
+fn commutes_with(graph: &Graph, pending: Label, event: Label) -> bool {
+    commutes(&graph.sets, pending, event)
+}
+
+/// Whether the step of another thread is still possible behind the last event of the graph, which
+/// is at this position, if it was possible before the event.
+fn survives<M: MemoryModel>(model: &mut M, step: &Step, last: u32) -> bool {
+    if let Decision::Other { label, .. } = step.decision {
+        let event = model.graph().at(last).label();
+        return event.is_none_or(|event| commutes_with(model.graph(), label, event));
+    }
+    is_available(model, step)
 }
 
 /// Whether the step, which was decided earlier, is still possible.
@@ -280,9 +354,10 @@ fn next_number(seed: &mut u64) -> usize {
 fn is_within(graph: &Graph, object: ObjectId, decision: &Decision, outcome: Outcome) -> bool {
     match (*decision, outcome) {
         (Decision::Done, Outcome::Done) => true,
-        (Decision::Reads(a), Outcome::Reads(b)) | (Decision::Spurious(a), Outcome::Spurious(b)) => {
+        (Decision::Reads(a), Outcome::Reads(b)) | (Decision::Modifies(a), Outcome::Modifies(b)) => {
             a == b
         }
+        (Decision::Other { alternative: a, .. }, Outcome::Other { alternative: b, .. }) => a == b,
         (Decision::Within(Interval { after, before }), Outcome::Behind(store)) => {
             let place = graph.place(object, store);
             graph.place(object, after) <= place

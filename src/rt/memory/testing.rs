@@ -305,8 +305,8 @@ impl Litmus {
                         };
                         let kind = with_operand(kind, value(operand));
                         let access = Access {
-                            operation: Operation { object, kind },
                             until: until.map(value),
+                            ..Access::of(Operation { object, kind })
                         };
                         return (Some(access), registers, uses);
                     };
@@ -431,7 +431,8 @@ pub(super) fn key(graph: &Graph) -> Key {
             words.push(match graph.at(position).outcome {
                 Outcome::Done => 1 << 60,
                 Outcome::Reads(store) => name(store),
-                Outcome::Spurious(store) => name(store) ^ (1 << 61),
+                Outcome::Modifies(store) => name(store) ^ (1 << 61),
+                Outcome::Other { alternative, .. } => 3 << 60 | u64::from(alternative),
                 Outcome::Behind(_) => 2 << 60,
             });
         }

@@ -4,13 +4,10 @@
 //! object. It *learns* what the object has been told: the clock of the object joins that of the
 //! thread. Together these operations compute the happens-before that the language grants to plain
 //! memory, and nothing more: C++20's synchronises-with for atomics and fences ([atomics.order],
-//! [atomics.fences]), and the promises of std's docs for its locks, threads and channels. It is
+//! [atomics.fences]), and the promises of std's docs for its other objects ([`Grant`]). It is
 //! weaker than the happens-before of `rt/relation/happens_before.rs`, which orders all conflicting
 //! events so that executions can be told apart: there a relaxed load comes after the store it reads
 //! from, here it learns nothing.
-//!
-//! Operations that commute tell and learn the same in either order, or equal traces would not have
-//! equal races: a reader's unlock tells writers and not readers, a release of a count only tells.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -20,10 +17,10 @@ use super::epoch::Epoch;
 use super::fences::{Fences, OneFence};
 use crate::rt::event::Event;
 use crate::rt::event::fence::{Fence, Move, Past};
+use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
-use crate::rt::relation::independence::Class;
 
 /// The clocks of all threads, and those of the objects they learn from.
 #[derive(Debug, Default)]
@@ -331,125 +328,73 @@ impl Knowledge {
     fn observe_other(&mut self, event: &Event) {
         let me = event.thread;
         let object = event.operation.object;
-        let ok = event.outcome.succeeded();
-        let value = event.outcome.value().unwrap_or(0);
-        match event.operation.kind {
-            OpKind::Lock | OpKind::ReadLock => self.learn(me, object),
-            OpKind::TryLock | OpKind::TryRead if ok => self.learn(me, object),
-            OpKind::WriteLock => self.learn_all(me, object),
-            OpKind::TryWrite if ok => self.learn_all(me, object),
-            OpKind::TryLock | OpKind::TryRead | OpKind::TryWrite => {}
-            OpKind::Unlock { .. } | OpKind::UnlockWrite { .. } => self.tell(me, object),
-            OpKind::UnlockRead => self.tell_some(me, object),
-            // Readers may follow at once; the former writer keeps reading.
-            OpKind::Downgrade => self.tell(me, object),
-            OpKind::Retain | OpKind::RetainWeak | OpKind::RetainRaw => {}
-            OpKind::FirstReference => self.tell(me, object),
-            // Only `get_mut` examines weak references.
-            OpKind::ReleaseWeak => self.tell_some(me, object),
-            OpKind::Release { .. } => {
+        match Grant::of(&event.operation.kind, event.outcome, event.label.class()) {
+            Grant::Nothing => {}
+            Grant::Learn => self.learn(me, object),
+            Grant::LearnSome => self.learn_some(me, object),
+            Grant::LearnAll => self.learn_all(me, object),
+            Grant::Tell => self.tell(me, object),
+            Grant::TellSome => self.tell_some(me, object),
+            Grant::TellAndLearn => {
                 self.tell(me, object);
-                // Where no thread can see which release is the last, no thread can rely on its
-                // release being the last.
-                if value == 1 && event.label.class() == Class::Drop {
-                    self.learn(me, object);
-                }
+                self.learn(me, object);
             }
-            // Where there are weak references, `get_mut` gives up before it examines the others.
-            OpKind::ReadCount { unique: true } if value == 1 => self.learn_all(me, object),
-            OpKind::ReadCount { .. } => {}
-            OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
-            OpKind::TakeUnique | OpKind::Upgrade => {}
-            OpKind::Spawn { child } => {
-                let clock = std::mem::take(&mut self.thread(me).clock);
-                self.thread(child).clock.join(&clock);
-                self.thread(me).clock = clock;
-            }
-            // The joining thread knows all that the child has done.
-            OpKind::Join { child } => {
-                let mut clock = std::mem::take(&mut self.thread(child).clock);
-                clock.tick(child);
-                self.thread(me).clock.join(&clock);
-                self.thread(child).clock = clock;
-            }
-            OpKind::Exit | OpKind::IsFinished => {}
-            OpKind::Unpark => self.tell(me, object),
-            OpKind::Park => self.learn(me, object),
-            OpKind::ParkTimeout if ok => self.learn(me, object),
-            OpKind::ParkTimeout | OpKind::EndForNoReason => {}
-            // The mutex orders a notification and the wake-up that it causes.
-            OpKind::Enqueue { .. }
-            | OpKind::Awake { .. }
-            | OpKind::NotifyOne
-            | OpKind::NotifyAll => {}
-            OpKind::Arrive => {
+            Grant::Arrive { group } => {
                 self.tell_some(me, object);
-                if value as u32 == 1 {
+                if let Some(group) = group {
                     self.learn_some(me, object);
                     let object = self.object(object);
                     // The next group starts with no clock of this one.
                     let told = std::mem::take(&mut object.told_some);
-                    object.messages.push_back((value >> 32, told));
+                    object.messages.push_back((group, told));
                 }
             }
-            // Without the clocks of later groups: their arrivals may come before or after.
-            OpKind::Leave { generation } => {
+            Grant::Leave { group } => {
                 let groups = &self.object(object).messages;
-                let at = groups.binary_search_by_key(&u64::from(generation), |&(group, _)| group);
+                let at = groups.binary_search_by_key(&group, |&(group, _)| group);
                 if let Some((_, clock)) = at.ok().and_then(|at| groups.get(at)) {
                     let clock = clock.clone();
                     self.thread(me).clock.join(&clock);
                 }
             }
-            OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => self.learn(me, object),
-            OpKind::CheckOnce if value == 1 => self.learn(me, object),
-            OpKind::CheckOnce => {}
-            OpKind::EndOnce { .. } => self.tell(me, object),
-            OpKind::Send | OpKind::TrySend if ok => {
+            Grant::Send { number } => {
                 let clock = self.thread(me).clock.clone();
-                self.object(object).messages.push_back((value, clock));
+                self.object(object).messages.push_back((number, clock));
             }
-            OpKind::Send | OpKind::TrySend => self.learn_some(me, object),
-            OpKind::Taken { index } if ok => {
-                let taken = &mut self.object(object).taken;
-                let at = taken.iter().position(|&(i, _)| i == index);
-                if let Some((_, clock)) = at.and_then(|at| taken.remove(at)) {
-                    self.thread(me).clock.join(&clock);
-                }
-            }
-            OpKind::Taken { .. } => self.learn_some(me, object),
-            OpKind::RecvWait => {}
-            OpKind::Recv { .. } | OpKind::TryRecv if ok => {
+            Grant::Receive { number } => {
                 if let Some((_, clock)) = self.object(object).messages.pop_front() {
                     self.thread(me).clock.join(&clock);
                 }
                 let clock = self.thread(me).clock.clone();
-                self.object(object).taken.push_back((value, clock));
+                self.object(object).taken.push_back((number, clock));
             }
-            // The value 1 means that all senders are gone.
-            OpKind::Recv { .. } | OpKind::TryRecv if value == 1 => self.learn(me, object),
-            OpKind::Recv { .. } | OpKind::TryRecv => {}
-            OpKind::AddSender => {}
-            OpKind::DropSender => self.tell(me, object),
-            OpKind::DropReceiver { discards } => {
+            Grant::Taken { number } => {
+                let taken = &mut self.object(object).taken;
+                let at = taken.iter().position(|&(i, _)| i == number);
+                if let Some((_, clock)) = at.and_then(|at| taken.remove(at)) {
+                    self.thread(me).clock.join(&clock);
+                }
+            }
+            Grant::DropReceiver { discards } => {
                 self.tell_some(me, object);
-                // A discarded message counts as a received one.
                 if discards {
                     for (_, clock) in std::mem::take(&mut self.object(object).messages) {
                         self.thread(me).clock.join(&clock);
                     }
                 }
             }
-            // `observe` handles the operations on atomics.
-            OpKind::Load { .. }
-            | OpKind::Store { .. }
-            | OpKind::Rmw { .. }
-            | OpKind::CompareExchange { .. }
-            | OpKind::Choose { .. }
-            | OpKind::GiveUp { .. }
-            | OpKind::Start
-            | OpKind::Resume
-            | OpKind::Wait { .. } => {}
+            Grant::Spawn { child } => {
+                let clock = std::mem::take(&mut self.thread(me).clock);
+                self.thread(child).clock.join(&clock);
+                self.thread(me).clock = clock;
+            }
+            // The joining thread knows all that the child has done.
+            Grant::Join { child } => {
+                let mut clock = std::mem::take(&mut self.thread(child).clock);
+                clock.tick(child);
+                self.thread(me).clock.join(&clock);
+                self.thread(child).clock = clock;
+            }
         }
     }
 

@@ -3,14 +3,19 @@
 use super::super::{Access, MemoryModel, Outcome};
 use super::{Level, Step};
 use crate::rt::event::id::ThreadId;
+use crate::rt::relation::independence::Label;
 use crate::rt::memory::operation::OpKind;
 
 /// An event of the execution that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
     pub(super) step: Step,
-    /// Which event of its thread it is.
+    /// The number of its step in its thread.
     pub(super) index: u32,
+    /// The number of the event in its thread, fences among them.
+    time: u32,
+    /// The label of an operation on another object.
+    pub(super) label: Option<Label>,
     /// What it reads, if anything.
     pub(super) outcome: Outcome,
     /// Its place in the final modification order, if it is a store.
@@ -24,7 +29,7 @@ pub(super) struct Made {
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     pub(super) made: Vec<Made>,
-    /// For each thread where its events are.
+    /// For each thread where its steps are.
     pub(super) threads: Vec<Vec<u32>>,
     /// For each event how many events of each thread it cannot be without.
     pub(super) past: Vec<Vec<u32>>,
@@ -42,21 +47,29 @@ impl Ended {
         blocked: Vec<(ThreadId, Access)>,
     ) -> Ended {
         let graph = model.graph();
-        let events = graph.events().iter().zip(levels);
+        let steps = || (0..graph.len() as u32).filter(|&position| graph.is_step(position));
+        let mut numbers = vec![u32::MAX; graph.len()];
+        for (number, position) in (0..).zip(steps()) {
+            numbers[position as usize] = number;
+        }
+        let events = steps().map(|position| graph.at(position)).zip(levels);
         let made = events.map(|(event, level)| {
             let (step, outcome) = level.made.expect("the execution has come by");
             let object = event.object();
             let last = event.is_access().then(|| graph.last_place(object));
             Made {
                 step,
-                index: event.index,
+                index: event.step,
+                time: event.index,
+                label: event.label(),
                 outcome,
                 rank: match event.written {
                     Some(_) => graph.place(object, event.name()),
                     None => 0,
                 },
                 modifies: event.modifies(),
-                is_stale: event.access.until.is_some()
+                is_stale: event.access.waits()
+                    && event.is_access()
                     && event.reads().map(|store| graph.place(object, store)) != last,
             }
         });
@@ -64,11 +77,12 @@ impl Ended {
             made: made.collect(),
             threads: graph
                 .threads()
-                .map(|t| graph.positions_of(t).to_vec())
+                .map(|t| {
+                    let steps = graph.steps_of(t).iter();
+                    steps.map(|&step| numbers[step as usize]).collect()
+                })
                 .collect(),
-            past: (0..graph.len() as u32)
-                .map(|p| graph.past(p).to_vec())
-                .collect(),
+            past: steps().map(|p| graph.past(p).to_vec()).collect(),
             blocked,
             has_sequential: !graph.sequential().is_empty(),
             kept: 0,
@@ -77,8 +91,8 @@ impl Ended {
 
     /// Whether the event at `later` cannot be without the one at `earlier`, or is that.
     pub(super) fn needs(&self, later: usize, earlier: usize) -> bool {
-        let Made { step, index, .. } = self.made[earlier];
-        self.past[later][step.thread.index()] > index
+        let Made { step, time, .. } = self.made[earlier];
+        self.past[later][step.thread.index()] > time
     }
 
     /// Where the thread was spawned, if it was.
@@ -90,7 +104,7 @@ impl Ended {
 
     /// What the thread does behind so many of its events.
     pub(super) fn access(&self, thread: ThreadId, made: u32) -> Option<Access> {
-        let positions = &self.threads[thread.index()];
+        let positions = (self.threads.get(thread.index())).map_or(&[][..], Vec::as_slice);
         match positions.get(made as usize) {
             Some(&position) => Some(self.made[position as usize].step.access),
             None if made as usize == positions.len() => {

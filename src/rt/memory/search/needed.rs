@@ -7,8 +7,10 @@
 use super::super::graph::Graph;
 use super::super::{Decision, MemoryModel, Outcome};
 use super::plan::decided_among;
+use crate::rt::event::id::ObjectId;
+use crate::rt::relation::independence::Label;
 use super::trap::Trap;
-use super::{Program, Search, Step, is_available};
+use super::{Search, Step, survives};
 
 /// A step that is asleep from so many events on.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +32,12 @@ pub(super) fn decision(graph: &Graph, position: u32, is_there: impl Fn(u32) -> b
 fn has_old_await(graph: &Graph, first: usize) -> bool {
     graph.events()[first..].iter().any(|event| {
         let object = event.object();
-        let last = event.access.until.map(|_| graph.last_place(object));
-        last.is_some_and(|last| event.reads() != Some(graph.store_at(object, last)))
+        let waits = event.access.waits() && event.is_access();
+        waits && event.reads() != Some(graph.store_at(object, graph.last_place(object)))
     })
 }
 
-impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
+impl<M: MemoryModel + Clone> Search<M> {
     /// The events of `rest` that are needed behind the events of `path`. The graph has all of them,
     /// and begins with events up to `first`. The event at `last` is the reversed one.
     pub(super) fn needed(
@@ -48,7 +50,8 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
     ) -> Vec<u32> {
         let graph = self.model.graph();
         // An await that reads an old store may be possible only together with others.
-        if !graph.sequential().is_empty() && has_old_await(graph, first) {
+        let start = self.levels[first].start;
+        if !graph.sequential().is_empty() && has_old_await(graph, start) {
             return rest.to_vec();
         }
         let whole = self.model.clone();
@@ -58,12 +61,21 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
         if self.lacks(Trap::Wakers) {
             wanted = vec![last];
         }
-        let is_wanted = |&position: &u32| {
-            wanted
-                .iter()
-                .any(|&wanted| wanted == position || whole.graph().is_past(position, wanted))
-        };
-        let needed: Vec<u32> = rest.iter().copied().filter(is_wanted).collect();
+        let mut needed: Vec<u32> = Vec::new();
+        // A count depends on every event on its object.
+        let mut counted: Vec<ObjectId> = Vec::new();
+        for &position in rest.iter().rev() {
+            let mut later = wanted.iter().chain(&needed);
+            let label = whole.graph().at(position).label();
+            let is_wanted = later
+                .any(|&later| later == position || whole.graph().is_past(position, later))
+                || label.is_some_and(|label| counted.contains(&label.object()));
+            if is_wanted {
+                counted.extend(label.filter(|label| label.has_count()).map(Label::object));
+                needed.push(position);
+            }
+        }
+        needed.reverse();
         // The axiom on `SeqCst` may need several events to take an outcome away.
         let order: Vec<u32> = path.iter().chain(&needed).copied().collect();
         let woken = self.wakers(whole.graph(), first, &order, asleep);
@@ -82,20 +94,22 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
         asleep: &[Asleep],
     ) -> Vec<Option<u32>> {
         let mut woken = vec![None; asleep.len()];
+        let start = self.levels[first].start as u32;
         self.shorten(first);
         for (at, &position) in order.iter().enumerate() {
             let before = &order[..at];
-            let is_there = |store: u32| (store as usize) < first || before.contains(&store);
+            let is_there = |store: u32| store < start || before.contains(&store);
             let event = graph.at(position);
             let decision = decision(graph, position, is_there);
             let outcome = self.model.available(event.thread, &event.access, &decision);
             let outcome = outcome.expect("a part of a graph is possible");
             self.model.take(event.thread, &event.access, outcome);
+            let last = self.model.graph().len() as u32 - 1;
             for (sleeper, woken) in asleep.iter().zip(&mut woken) {
                 if at >= sleeper.from
                     && woken.is_none()
                     && (sleeper.step.thread == event.thread
-                        || !is_available(&mut self.model, &sleeper.step))
+                        || !survives(&mut self.model, &sleeper.step, last))
                 {
                     *woken = Some(position);
                 }

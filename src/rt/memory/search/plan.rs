@@ -4,7 +4,8 @@ use super::super::graph::Graph;
 use super::super::{Decision, Interval, MemoryModel, Outcome, StoreRef};
 use super::needed::{Asleep, decision};
 use super::trap::Trap;
-use super::{Program, Search, Step, is_available, is_within};
+use super::{Search, Step, commutes_with, is_available, is_within};
+use crate::rt::relation::independence::Label;
 
 /// A node of a wakeup tree.
 #[derive(Clone, Debug)]
@@ -13,7 +14,7 @@ pub(super) struct Node {
     pub(super) children: Vec<Node>,
 }
 
-impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
+impl<M: MemoryModel + Clone> Search<M> {
     /// Plans the sequence of the events from `first` on, unless something that is asleep or planned
     /// there covers it.
     pub(super) fn plan(&mut self, first: usize) {
@@ -34,16 +35,39 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
     /// Whether the sequence from `first` on can begin with the step.
     fn begins_with(&mut self, first: usize, step: &Step) -> bool {
         let graph = self.model.graph();
-        let mut positions = graph.positions_of(step.thread).iter();
-        match positions.find(|&&position| position as usize >= first) {
-            Some(&position) => self.is_same(position, &step.decision),
-            None => self.is_available_behind(step),
+        let start = self.levels[first].start as u32;
+        let mut steps = (graph.steps_of(step.thread)).iter();
+        let rest = (start..graph.len() as u32).filter(|&position| graph.is_step(position));
+        match steps.find(|&&position| position >= start) {
+            Some(&position) => {
+                self.is_same(position, &step.decision) && self.comes_first(position, rest)
+            }
+            None => {
+                let rest: Vec<u32> = rest.collect();
+                self.is_available_among(step, &rest, &[])
+            }
         }
     }
 
-    fn is_available_behind(&mut self, step: &Step) -> bool {
+    /// Whether an operation on another object depends on none of these events before it. What reads
+    /// or writes an atomic needs no check: what was decided names stores that are there.
+    fn comes_first(&self, position: u32, rest: impl IntoIterator<Item = u32>) -> bool {
+        let graph = self.model.graph();
+        graph.at(position).label().is_none()
+            || (rest.into_iter().take_while(|&other| other < position))
+                .all(|other| !graph.is_past(other, position))
+    }
+
+    /// Whether the step of a thread that has no event among the `rest` is possible behind them, as
+    /// it was before them. Steps with the labels `passed` are made before them.
+    fn is_available_among(&mut self, step: &Step, rest: &[u32], passed: &[Label]) -> bool {
         if self.lacks(Trap::Available) {
             return false;
+        }
+        if let Decision::Other { label, .. } = step.decision {
+            let graph = self.model.graph();
+            let mut labels = rest.iter().filter_map(|&event| graph.at(event).label());
+            return labels.all(|event| commutes_with(graph, label, after(event, passed)));
         }
         is_available(&mut self.model, step)
     }
@@ -71,7 +95,12 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
     /// the tree that the sequence does not have.
     fn insert(&mut self, first: usize, tree: &mut Vec<Node>) {
         let length = self.model.graph().len() as u32;
-        let mut rest: Vec<u32> = (first as u32..length).collect();
+        let start = self.levels[first].start as u32;
+        let mut rest: Vec<u32> = (start..length)
+            .filter(|&position| self.model.graph().is_step(position))
+            .collect();
+        // The labels of the steps of the branch that the sequence does not have.
+        let mut passed: Vec<Label> = Vec::new();
         // The events that a branch has, from the point on.
         let mut path: Vec<u32> = Vec::new();
         let mut nodes = tree;
@@ -89,14 +118,17 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
                 let mut mine = rest.iter();
                 match mine.position(|&position| graph.at(position).thread == step.thread) {
                     Some(item) => {
-                        if self.is_same(rest[item], &step.decision) {
+                        let position = rest[item];
+                        if self.is_same(position, &step.decision)
+                            && self.comes_first(position, rest[..item].iter().copied())
+                        {
                             path.push(rest.remove(item));
                             next = Some(at);
                             break;
                         }
                     }
                     None => {
-                        if self.is_available_behind(step) {
+                        if self.is_available_among(step, &rest, &passed) {
                             let Step {
                                 thread,
                                 access,
@@ -104,8 +136,10 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
                             } = *step;
                             let outcome = self.model.available(thread, &access, &decision);
                             let outcome = outcome.expect("it is available");
-                            path.push(self.model.graph().len() as u32);
                             self.model.take(thread, &access, outcome);
+                            let last = self.model.graph().len() as u32 - 1;
+                            passed.extend(self.model.graph().at(last).label());
+                            path.push(last);
                             next = Some(at);
                             break;
                         }
@@ -128,7 +162,7 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
         for position in rest {
             let graph = self.model.graph();
             let event = graph.at(position);
-            let is_there = |store: u32| (store as usize) < first || path.contains(&store);
+            let is_there = |store: u32| store < start || path.contains(&store);
             let decision = decision(graph, position, is_there);
             path.push(position);
             let step = Step {
@@ -160,5 +194,14 @@ pub(super) fn decided_among(
     Decision::Within(Interval {
         after: earlier.next().map_or(StoreRef::initial(object), name),
         before: later.next().map(name),
+    })
+}
+
+/// The label of an event if steps with these labels, which commute with it, come before it.
+fn after(event: Label, passed: &[Label]) -> Label {
+    let on_its_object = passed.iter().filter(|label| label.object() == event.object());
+    on_its_object.fold(event, |event, label| match label.changes_count() {
+        true => event.after(label.class()),
+        false => event,
     })
 }

@@ -9,14 +9,16 @@
 //! then keep an outcome from other threads for good, and they can keep one from it. So these awaits
 //! are left out.
 
+use super::super::operation::{OpKind, Operation};
 use super::super::{Access, MemoryModel, Outcome, StoreRef};
 use super::ended::{Ended, Made, without};
 use super::trap::Trap;
-use super::{Program, Search, Step, is_available, is_within};
-use crate::rt::event::id::ThreadId;
-use crate::rt::memory::operation::OpKind;
+use super::{Search, Step, commutes_with, is_available, is_within};
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation;
+use crate::rt::relation::independence::{Class, Label};
 
-impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
+impl<M: MemoryModel + Clone> Search<M> {
     /// Appends these events of the execution to the graph, which has what they need. They read the
     /// same stores, and the stores among them keep their order.
     fn append(&mut self, ended: &Ended, events: impl IntoIterator<Item = usize>) {
@@ -46,8 +48,14 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
         }
     }
 
-    /// Takes events back until so many are left.
-    pub(super) fn shorten(&mut self, length: usize) {
+    /// Takes steps back until so many of the execution are left.
+    pub(super) fn shorten(&mut self, steps: usize) {
+        let length = self.levels[steps].start;
+        self.shorten_to(length);
+    }
+
+    /// Takes steps back until the graph has so many events.
+    pub(super) fn shorten_to(&mut self, length: usize) {
         while self.model.graph().len() > length {
             self.model.undo();
         }
@@ -79,9 +87,81 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
             if self.lacks(Trap::Whole) {
                 self.reverse_in_pieces(ended, first, &rest);
             }
+        } else if let OpKind::Wait { .. } | OpKind::Other(_) = step.access.operation.kind {
+            self.reverse_other(ended, first, &rest);
         }
         if ended.has_sequential && !self.lacks(Trap::Awaits) {
             self.reverse_behind_awaits(ended, first, &rest);
+        }
+    }
+
+    /// Plans the other alternatives of the operation at `first`, which is a wait or on another object
+    /// than an atomic, and the operations of other threads that conflict with it.
+    fn reverse_other(&mut self, ended: &Ended, first: usize, rest: &[usize]) {
+        let Made { step, label, .. } = ended.made[first];
+        self.append(ended, rest.iter().copied());
+        for outcome in self.outcomes(step.thread, &step.access) {
+            if self.is_other(&step, outcome) {
+                self.plan_with(first, step.thread, &step.access, outcome);
+            }
+        }
+        if let Some(label) = label {
+            for thread in self.model.graph().threads() {
+                if thread != step.thread {
+                    self.reverse_with(ended, first, rest, (thread, label));
+                }
+            }
+        }
+        self.shorten(first);
+    }
+
+    /// Plans the next operation of `thread` if it conflicts with the event at `first`, which has
+    /// this label. The graph has the events of `rest`, and has them again afterwards.
+    fn reverse_with(
+        &mut self,
+        ended: &Ended,
+        first: usize,
+        rest: &[usize],
+        (thread, label): (ThreadId, Label),
+    ) {
+        let graph = self.model.graph();
+        let is_there = graph.spawn_of(thread).is_some() || ended.spawn_of(thread).is_none();
+        let Some(access) = ended.access(thread, graph.made(thread)).filter(|_| is_there) else {
+            return;
+        };
+        let Operation { object, kind } = access.operation;
+        let may_conflict = match kind {
+            OpKind::Wait { .. } => true,
+            OpKind::Other(_) => object == ended.made[first].step.access.operation.object,
+            _ => false,
+        };
+        if !may_conflict {
+            return;
+        }
+        // A writer waits for readers that hold the lock: without them it goes on.
+        if kind == OpKind::Other(operation::OpKind::WriteLock) {
+            let Some(way) = without_readers(ended, rest, object, thread) else {
+                return;
+            };
+            if way.len() < rest.len() {
+                self.shorten(first);
+                self.append(ended, way);
+                self.plan_conflicting(first, thread, &access, label);
+                self.shorten(first);
+                return self.append(ended, rest.iter().copied());
+            }
+        }
+        self.plan_conflicting(first, thread, &access, label);
+    }
+
+    /// Plans the outcomes of `access` that conflict with an event with this label.
+    fn plan_conflicting(&mut self, first: usize, thread: ThreadId, access: &Access, label: Label) {
+        for outcome in self.outcomes(thread, access) {
+            if let Outcome::Other { label: other, .. } = outcome
+                && !commutes_with(self.model.graph(), label, other)
+            {
+                self.plan_with(first, thread, access, outcome);
+            }
         }
     }
 
@@ -101,9 +181,8 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
                 continue;
             };
             let kind = access.operation.kind;
-            if access.operation.object != object
-                || matches!(kind, OpKind::Load { .. } | OpKind::Store { .. })
-            {
+            let modifies = matches!(kind, OpKind::Rmw { .. } | OpKind::CompareExchange { .. });
+            if access.operation.object != object || !modifies {
                 continue;
             }
             for outcome in self.outcomes(thread, &access) {
@@ -128,8 +207,8 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
             return false;
         }
         let Made { step, modifies, .. } = ended.made[first];
-        let graph = self.model.graph();
-        let (Outcome::Reads(store) | Outcome::Behind(store)) = outcome else {
+        let (Outcome::Reads(store) | Outcome::Modifies(store) | Outcome::Behind(store)) = outcome
+        else {
             return true;
         };
         if self.lacks(Trap::Old) && first < ended.kept {
@@ -141,9 +220,7 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
         if self.lacks(Trap::Anew)
             && let OpKind::CompareExchange { .. } = step.access.operation.kind
         {
-            let object = step.access.operation.object;
-            let value = graph.value_at(object, graph.place(object, store));
-            return graph.effect(&step.access, value, false).0.is_some() == modifies;
+            return matches!(outcome, Outcome::Modifies(_)) == modifies;
         }
         true
     }
@@ -193,7 +270,9 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
         let Some(access) = ended.access(thread, made) else {
             return;
         };
-        if !access.is_to_atomic() && !matches!(access.operation.kind, OpKind::Fence { .. }) {
+        if !access.is_to_atomic()
+            && !matches!(access.operation.kind, OpKind::Fence { .. } | OpKind::Wait { .. })
+        {
             return;
         }
         let needed = |by: Option<usize>, event| by.is_some_and(|by| ended.needs(by, event));
@@ -209,8 +288,9 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
                 modifies,
                 ..
             } = ended.made[event];
-            step.access.operation.object == access.operation.object
-                && (modifies || matches!(outcome, Outcome::Behind(_)))
+            let is_its_object = step.access.operation.object == access.operation.object
+                || matches!(access.operation.kind, OpKind::Wait { .. });
+            is_its_object && (modifies || matches!(outcome, Outcome::Behind(_)))
         };
         let sources = rest.iter().copied().filter(is_source).map(Some);
         let mut ways: Vec<Vec<usize>> = Vec::new();
@@ -308,7 +388,7 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
             let last = length.checked_sub(1).map(|last| ended.made[rest[last]]);
             let last = last.map(|last| StoreRef::of(last.step.thread, last.index));
             for outcome in self.outcomes(step.thread, &step.access) {
-                let (Outcome::Reads(store) | Outcome::Behind(store) | Outcome::Spurious(store)) =
+                let (Outcome::Reads(store) | Outcome::Behind(store) | Outcome::Modifies(store)) =
                     outcome
                 else {
                     continue;
@@ -318,6 +398,50 @@ impl<M: MemoryModel + Clone, P: Program> Search<'_, M, P> {
                 }
             }
             self.shorten(first);
+        }
+    }
+}
+
+/// The events of `rest` without the read locks of this object that are not released among them, and
+/// without what needs these (\[SS\] Algorithm 6); `None` if `writer` comes behind such a lock.
+fn without_readers(
+    ended: &Ended,
+    rest: &[usize],
+    object: ObjectId,
+    writer: ThreadId,
+) -> Option<Vec<usize>> {
+    let mut way = rest.to_vec();
+    loop {
+        let class = |event: usize, class: Class| {
+            let label = ended.made[event].label;
+            label.is_some_and(|label| label.object() == object && label.class() == class)
+        };
+        let kept = (0..way.len()).find(|&at| {
+            let thread = ended.made[way[at]].step.thread;
+            let mine = |&&event: &&usize| ended.made[event].step.thread == thread;
+            class(way[at], Class::ReadAcquire)
+                && (way[at..].iter().filter(mine))
+                    .map(|&event| {
+                        i32::from(class(event, Class::ReadAcquire))
+                            - i32::from(class(event, Class::ReadRelease))
+                    })
+                    .scan(0, |held, change| {
+                        *held += change;
+                        Some(*held)
+                    })
+                    .all(|held| held > 0)
+        });
+        let Some(at) = kept else {
+            return Some(way);
+        };
+        let reader = way[at];
+        way.retain(|&event| {
+            !ended.needs(event, reader)
+        });
+        let its = |event: &&usize| ended.made[**event].step.thread == writer;
+        let last = |way: &[usize]| way.iter().rev().find(its).copied();
+        if last(&way) != last(rest) {
+            return None;
         }
     }
 }

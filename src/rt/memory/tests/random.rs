@@ -7,6 +7,7 @@ use super::super::graph::Graph;
 use super::super::testing::{Key, key};
 use super::super::{Access, MemoryModel, Outcome};
 use super::*;
+use crate::rt::event::grant::Grant;
 use crate::rt::event::id::ThreadId;
 use crate::rt::memory::operation::{OpKind, Operation};
 
@@ -209,16 +210,14 @@ fn candidates(graph: &Graph, access: &Access) -> Vec<Outcome> {
     let mut all = Vec::new();
     for place in places {
         let store = graph.store_at(object, place);
-        let value = graph.value_at(object, place);
-        match kind {
-            OpKind::Store { .. } => all.push(Outcome::Behind(store)),
-            _ if access.until.is_some_and(|until| until != value) => {}
-            OpKind::CompareExchange {
-                spurious: true,
-                expected,
-                ..
-            } if expected == value => all.extend([Outcome::Reads(store), Outcome::Spurious(store)]),
-            _ => all.push(Outcome::Reads(store)),
+        let Some(outcome) = graph.outcome_at(access, place) else {
+            continue;
+        };
+        all.push(outcome);
+        if let (Outcome::Modifies(_), OpKind::CompareExchange { spurious: true, .. }) =
+            (outcome, kind)
+        {
+            all.push(Outcome::Reads(store));
         }
     }
     all
@@ -230,11 +229,11 @@ fn compare(model: &mut C11, is_rc11: bool, next: &[(ThreadId, Option<Access>)]) 
         let Some(access) = access else { continue };
         let mut outcomes = Vec::new();
         model.outcomes(thread, &access, &mut outcomes);
-        let newest = model.newest(&access);
+        let newest = model.newest(thread, &access);
         assert!(newest.is_none_or(|newest| outcomes.first() == Some(&newest)));
         for outcome in candidates(model.graph(), &access) {
             let mut graph = model.graph().clone();
-            graph.take(thread, &access, outcome);
+            graph.take(thread, &access, outcome, Grant::Nothing);
             let consistent = Relations::of(&graph).are_consistent(is_rc11);
             let is_there = outcomes.contains(&outcome);
             assert_eq!(

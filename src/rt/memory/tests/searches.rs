@@ -16,13 +16,13 @@ fn search(
     most: u64,
 ) -> (Found, Stats) {
     let model = C11::new(program.begin(), axioms);
-    let mut search = Search::new(program, model, free);
+    let mut search = Search::new(model, free);
     if let Some(trap) = left_out {
         search = search.leave_out(trap);
     }
     let mut found = Found::default();
     let mut executions = 0;
-    let stats = search.explore(|graph| {
+    let stats = search.explore(program, |graph| {
         found.add(program, graph);
         executions += 1;
         executions < most
