@@ -27,7 +27,6 @@ mod shim;
 pub(crate) mod statics;
 pub(crate) mod thread_main;
 // The models and the search are complete and are used by their tests only. The shims come next.
-#[cfg(test)]
 mod memory;
 
 use std::any::Any;

@@ -24,6 +24,9 @@
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{Outcome, Step};
 use crate::rt::event::schedule::Schedule;
@@ -41,6 +44,7 @@ use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
+use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Coverage, Execution, Explorer};
 use crate::rt::lifetime::delayed_use::RawUses;
 use crate::rt::lifetime::owners::{Owners, Releases};
@@ -65,6 +69,8 @@ pub(crate) struct Plan {
     /// The site of the event that the first of the other steps replaces, if that event is not one
     /// of the last execution.
     pub(crate) replaces: Option<Site>,
+    /// Whether the execution branches off the last one although no steps are planned here.
+    pub(crate) branches: bool,
 }
 
 impl Plan {
@@ -74,6 +80,7 @@ impl Plan {
         self.steps.clear();
         self.repeated = 0;
         self.replaces = None;
+        self.branches = false;
     }
 }
 
@@ -222,6 +229,8 @@ pub(crate) struct Driver {
     pub(crate) raw_uses: Option<Box<RawUses>>,
     /// The complete execution, while a part of it is hidden.
     hidden: Option<Box<(Trace, HappensBefore, Machine)>>,
+    /// The graph of the execution, if memory is C11's.
+    weak: Option<Rc<RefCell<WeakMemory>>>,
 }
 
 impl Driver {
@@ -234,6 +243,17 @@ impl Driver {
         self.has_all_begin = explorer.has_all_begin();
         self.explorer = explorer;
         self.bounds = bounds;
+    }
+
+    /// Memory is C11's: the graph of each execution is in `weak`, which the explorer may share.
+    pub(crate) fn weaken(&mut self, weak: Rc<RefCell<WeakMemory>>) {
+        self.machine.order_stores();
+        self.weak = Some(weak);
+    }
+
+    /// Whether memory is C11's.
+    pub(crate) fn is_weak(&self) -> bool {
+        self.weak.is_some()
     }
 
     /// The traces that are covered once no execution is left to explore.
@@ -344,6 +364,11 @@ impl Driver {
             cold_path();
             uses.forget(self.replayed);
         }
+        if let Some(weak) = &self.weak {
+            cold_path();
+            weak.borrow_mut()
+                .begin((self.replayed > 0).then_some(self.replayed));
+        }
         self.find_break();
         // An execution that is made again may be longer than its plan.
         self.free_from = self
@@ -384,7 +409,8 @@ impl Driver {
         if !self.explorer.begin(&mut self.plan) {
             return false;
         }
-        if self.stats.begun() > 0 && !self.plan.steps.is_empty() {
+        let branches = !self.plan.steps.is_empty() || self.plan.branches;
+        if self.stats.begun() > 0 && branches {
             self.estimator
                 .branch(self.plan.common_prefix + self.plan.repeated);
             // After an execution that has repeated an earlier one there is no event at that point.
@@ -534,6 +560,9 @@ impl Driver {
         self.has_all_begin = explorer.has_all_begin();
         (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.cut(length, begun);
+        if let Some(weak) = &self.weak {
+            weak.borrow_mut().cut(length);
+        }
         // The check of a free may have computed clocks behind this point.
         self.clocks.truncate(length);
         if let Some(uses) = &mut self.raw_uses {

@@ -46,6 +46,7 @@ pub(crate) mod solo_run;
 pub(crate) mod strategies;
 pub(crate) mod turns;
 pub(crate) mod wakeup_tree;
+pub(crate) mod weak_memory;
 
 #[cfg(any(test, feature = "bench"))]
 #[cfg_attr(
@@ -60,16 +61,19 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
+
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::Step;
+use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::verdict::{Blocked, Pruned};
-use crate::rt::object::machine::Machine;
+use crate::rt::object::machine::{Machine, Pending};
 use crate::rt::relation::happens_before::HappensBefore;
 
 use crate::rt::engine::checkpoint::Unfinished;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::price::Price;
+use crate::rt::engine::weak_memory::WeakMemory;
 
 /// An algorithm that decides which executions to run.
 ///
@@ -172,6 +176,8 @@ pub(crate) struct Point<'a> {
     pub(crate) last: ThreadId,
     /// Whether the point is frozen: no execution may branch off here.
     pub(crate) fixed: bool,
+    /// The graph of the execution, if memory is C11's.
+    pub(crate) weak: Option<&'a RefCell<WeakMemory>>,
 }
 
 impl Point<'_> {
@@ -187,6 +193,31 @@ impl Point<'_> {
         thread.map_or(Choice::NothingEnabled, |thread| {
             Choice::Run(Step::of(thread))
         })
+    }
+
+    /// Whether the thread can go on with this alternative.
+    pub(crate) fn is_possible(&self, step: Step) -> bool {
+        match self.weak {
+            None => {
+                self.machine.enabled(step.thread)
+                    && step.alternative < self.machine.alternatives(step.thread)
+            }
+            Some(weak) => weak
+                .borrow_mut()
+                .is_possible(self.machine, self.trace, step),
+        }
+    }
+
+    /// Whether the thread can go on, maybe by a wait that an older store ends.
+    pub(crate) fn is_able(&self, thread: ThreadId) -> bool {
+        self.machine.enabled(thread)
+            || self.weak.is_some_and(|weak| {
+                let pending = self.machine.pending(thread);
+                let waits = |p: &Pending| matches!(p.operation.kind, OpKind::Wait { .. });
+                let mut weak = weak.borrow_mut();
+                pending.is_some_and(waits)
+                    && !(weak.alternatives(self.machine, self.trace, thread)).is_empty()
+            })
     }
 
     /// Every enabled thread.

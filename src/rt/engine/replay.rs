@@ -112,7 +112,7 @@ impl<W: ReplayPolicy> Replay<W> {
 impl ReplayPolicy for Steps {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         self.catch_up(at);
-        if at.enabled().next().is_none() {
+        if !at.machine.live().iter().any(|&thread| at.is_able(thread)) {
             return Choice::NothingEnabled;
         }
         while let Some(path) = self.schedule.beginning(self.at) {
@@ -138,12 +138,13 @@ impl ReplayPolicy for Steps {
             // too.
             return Choice::Run(Step::of(child));
         }
-        match thread.filter(|&thread| at.machine.enabled(thread)) {
-            Some(thread) if alternative < at.machine.alternatives(thread) => {
-                let step = Step {
-                    thread,
-                    alternative,
-                };
+        let of = |thread| Step {
+            thread,
+            alternative,
+        };
+        match thread.filter(|&thread| at.is_able(thread)) {
+            Some(thread) if at.is_possible(of(thread)) => {
+                let step = of(thread);
                 match alternative {
                     // A fence, which is a step of the schedule, may come behind each step.
                     _ if self.schedule.counts_fences() => Choice::Run(step),
@@ -151,6 +152,9 @@ impl ReplayPolicy for Steps {
                     _ => Choice::Run(step),
                 }
             }
+            Some(_) if at.weak.is_some() => self.asks_for(&format!(
+                "outcome {alternative} of {path}, which C11 does not allow here"
+            )),
             Some(thread) => self.asks_for(&format!(
                 "outcome {alternative} of {path}, whose operation has {} here",
                 counted(at.machine.alternatives(thread).into(), "outcome")

@@ -12,7 +12,7 @@ mod search;
 
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use crate::rt::engine::testing::search::{
     ALGORITHMS, Found, ORDERS, brute_force, count, driver, driver_up_to, explore_on, explore_up_to,
@@ -162,6 +162,9 @@ pub(crate) struct Program {
     pub(crate) rounds_of_turn: Option<usize>,
     /// Whether the ends of threads are events even if no thread looks for one.
     pub(crate) ends_are_events: bool,
+    /// The seed of the orderings of accesses to atomics, and of fences between them. Without one
+    /// all accesses are `SeqCst`, and there is no fence.
+    pub(crate) orderings: Option<u64>,
 }
 
 pub(crate) const ATOMIC: ObjectKind = ObjectKind::Atomic(AtomicType::I64);
@@ -196,9 +199,52 @@ impl Program {
     }
 }
 
+impl Program {
+    /// A number by chance for this instruction, below `most`; 0 without orderings by chance.
+    fn chance(&self, (thread, pc): (usize, usize), what: u64, most: u64) -> u64 {
+        let Some(seed) = self.orderings else { return 0 };
+        let mut bits = seed ^ (thread as u64) << 40 ^ (pc as u64) << 20 ^ what << 10;
+        for _ in 0..3 {
+            bits = (bits ^ bits >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        (bits >> 33) % most
+    }
+
+    /// The ordering of a load; of a failed compare-exchange, too.
+    fn load_order(&self, at: (usize, usize)) -> Ordering {
+        [SeqCst, Acquire, Relaxed, Relaxed][self.chance(at, 1, 4) as usize]
+    }
+
+    fn store_order(&self, at: (usize, usize)) -> Ordering {
+        [SeqCst, Release, Relaxed, Relaxed][self.chance(at, 2, 4) as usize]
+    }
+
+    fn rmw_order(&self, at: (usize, usize)) -> Ordering {
+        [SeqCst, AcqRel, Acquire, Release, Relaxed, Relaxed][self.chance(at, 3, 6) as usize]
+    }
+
+    /// The fence before an instruction, if there is one.
+    fn fence(&self, at: (usize, usize)) -> Option<Ordering> {
+        let fences = [
+            None,
+            None,
+            None,
+            None,
+            Some(SeqCst),
+            Some(SeqCst),
+            Some(Acquire),
+        ];
+        let more = [Some(Release), Some(AcqRel)];
+        let all = fences.iter().chain(&more);
+        *all.clone().nth(self.chance(at, 4, 9) as usize)?
+    }
+}
+
 /// The code state of a running abstract program.
 #[derive(Clone, Debug)]
 struct Code {
+    /// The fences that threads have made and the caller has not taken.
+    fences: Vec<(ThreadId, Ordering)>,
     /// For each thread of the program its name in this execution, once spawned.
     ids: Vec<Option<ThreadId>>,
     threads: Vec<Frame>,
@@ -238,6 +284,7 @@ impl Code {
         let mut ids = vec![None; program.threads.len()];
         ids[0] = Some(ThreadId::MAIN);
         Code {
+            fences: Vec::new(),
             ids,
             threads: vec![Frame::default(); program.threads.len()],
         }
@@ -282,33 +329,33 @@ impl Code {
                 machine.announce(id, &operation, site());
                 return;
             };
+            let at = (thread, pc);
+            if let Some(order) = program.fence(at) {
+                self.fences.push((id, order));
+            }
             let get = |value| self.value(thread, value);
             let bits = |value| get(value) as u64;
             let index = |value| get(value) as u32;
             let (var, kind) = match ins {
-                Ins::Load { var, .. } => (index(var), OpKind::Load { order: SeqCst }),
+                Ins::Load { var, .. } => {
+                    let order = program.load_order(at);
+                    (index(var), OpKind::Load { order })
+                }
                 Ins::Store { var, value } => {
                     let value = bits(value);
-                    (
-                        index(var),
-                        OpKind::Store {
-                            order: SeqCst,
-                            value,
-                        },
-                    )
+                    let order = program.store_order(at);
+                    (index(var), OpKind::Store { order, value })
                 }
                 Ins::Rmw {
                     var, rmw, operand, ..
                 } => {
                     let operand = bits(operand);
-                    (
-                        var,
-                        OpKind::Rmw {
-                            order: SeqCst,
-                            rmw,
-                            operand,
-                        },
-                    )
+                    let kind = OpKind::Rmw {
+                        order: program.rmw_order(at),
+                        rmw,
+                        operand,
+                    };
+                    (var, kind)
                 }
                 Ins::Cas {
                     var,
@@ -318,8 +365,8 @@ impl Code {
                     ..
                 } => {
                     let kind = OpKind::CompareExchange {
-                        success: SeqCst,
-                        failure: SeqCst,
+                        success: program.rmw_order(at),
+                        failure: program.load_order(at),
                         expected: bits(expected),
                         new: bits(new),
                         spurious: weak,

@@ -14,7 +14,7 @@
 use std::sync::atomic::Ordering;
 
 use super::graph::Graph;
-use super::operation::{OpKind, Operation};
+use super::operation::{Fences, OpKind, Operation};
 use super::psc::Psc;
 use super::{Access, Decision, MemoryModel, Outcome};
 use crate::rt::event::grant::Grant;
@@ -105,13 +105,14 @@ impl C11 {
     /// Whether the third axiom allows this outcome, which the others do.
     fn is_in_order(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) -> bool {
         if self.axioms == Axioms::ReleaseAcquire
-            || self.graph.sequential().is_empty()
+            || self.graph.sequential().is_empty() && access.fences != Fences::SeqCst
             || self.is_newest(access, outcome)
         {
             return true;
         }
         let order = self.graph.order(access, outcome);
-        if order != Ordering::SeqCst && !self.graph.knows_fence(thread) {
+        let is_fenced = access.fences != Fences::Nothing || self.graph.knows_fence(thread);
+        if order != Ordering::SeqCst && !is_fenced {
             return true;
         }
         self.asked += 1;
@@ -164,11 +165,7 @@ impl C11 {
         let outcome = state.apply(thread, &kind, alternative);
         let operation = operation::Operation { object, kind };
         let label = state.label(&operation, outcome);
-        Some((
-            label,
-            Grant::of(&kind, outcome, label.class()),
-            Some(state),
-        ))
+        Some((label, Grant::of(&kind, outcome, label.class()), Some(state)))
     }
 
     /// The number of alternatives that an operation on another object has at most.
@@ -188,7 +185,10 @@ impl C11 {
         let WaitList { set, seen } = &self.waits[list as usize];
         for (&(object, seen), at) in seen.iter().zip(0..) {
             if self.graph.is_other(object) {
-                if self.state(object).is_some_and(|state| state.has_changed(seen)) {
+                if self
+                    .state(object)
+                    .is_some_and(|state| state.has_changed(seen))
+                {
                     outcomes.push(Outcome::Other {
                         alternative: at,
                         label: Label::waiting(*set),
@@ -387,9 +387,7 @@ impl MemoryModel for C11 {
     fn undo(&mut self) {
         let position = self.graph.len() as u32 - 1;
         self.graph.undo();
-        if let Some((_, object, state)) =
-            (self.states_before).pop_if(|(at, ..)| *at == position)
-        {
+        if let Some((_, object, state)) = (self.states_before).pop_if(|(at, ..)| *at == position) {
             self.states[object.index()] = Some(state);
         }
     }

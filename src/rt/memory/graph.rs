@@ -109,6 +109,10 @@ pub(crate) struct Graph {
     sequential: Vec<u32>,
     /// The sets of objects that waits look at.
     pub(crate) sets: ReadSets,
+    /// Whether an operation on another object than an atomic knows of all operations that it
+    /// depends on. Then a program in which all orderings are `SeqCst` is sequentially consistent.
+    #[cfg(test)]
+    pub(crate) is_strong: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -199,6 +203,8 @@ impl Graph {
             rows: Rows::new(threads),
             sequential: Vec::new(),
             sets: ReadSets::default(),
+            #[cfg(test)]
+            is_strong: false,
         }
     }
 
@@ -615,8 +621,8 @@ impl Graph {
             let past = self.at(source).clocks.past;
             self.rows.add(clocks.past, past);
         }
-        if let Outcome::Other { label, .. } = outcome {
-            self.add_dependencies(clocks.past, label);
+        if let Outcome::Other { label, alternative } = outcome {
+            self.add_dependencies(clocks.past, label, alternative);
         }
         clocks.known = self.rows.with(before.known, thread, index + 1);
         let told = source.map_or(NOTHING, |source| self.at(source).message);
@@ -632,6 +638,12 @@ impl Graph {
             let Clocks { known, past, .. } = self.clocks(child);
             clocks.known = self.rows.join(clocks.known, known);
             clocks.past = self.rows.join(clocks.past, past);
+        }
+        #[cfg(test)]
+        if self.is_strong
+            && let Outcome::Other { .. } = outcome
+        {
+            clocks.known = self.rows.join(clocks.known, clocks.past);
         }
         if grant != Grant::Nothing {
             clocks.known = self.synchronise(position, object, grant, clocks.known);
@@ -767,11 +779,18 @@ impl Graph {
     }
 
     /// Adds to the row that was made last what an event with this label depends on.
-    fn add_dependencies(&mut self, past: Row, label: Label) {
-        // A wait that was released because no thread could run comes behind everything.
+    fn add_dependencies(&mut self, past: Row, label: Label, alternative: u32) {
+        // A wait that was released because no thread could run comes behind all steps before that
+        // moment. Its alternative is their number.
         if label.class() == Class::Released {
+            let mut steps = 0;
             for at in 0..self.events.len() {
-                self.rows.add(past, self.events[at].clocks.past);
+                if steps == alternative {
+                    break;
+                }
+                let event = &self.events[at];
+                steps += u32::from(!event.is_lead);
+                self.rows.add(past, event.clocks.past);
             }
             return;
         }

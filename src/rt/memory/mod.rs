@@ -153,7 +153,7 @@ impl Access {
     }
 
     /// Whether it waits, and comes out only if another thread has written.
-    const fn waits(&self) -> bool {
+    pub(crate) const fn waits(&self) -> bool {
         self.until.is_some() || matches!(self.operation.kind, OpKind::Wait { .. })
     }
 

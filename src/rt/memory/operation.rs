@@ -126,7 +126,9 @@ mod tests {
         use Ordering::{AcqRel, Acquire, Release, SeqCst};
         let all = |orders: &[Ordering]| {
             let fences = Fences::default();
-            orders.iter().fold(fences, |fences, &order| fences.and(order))
+            orders
+                .iter()
+                .fold(fences, |fences, &order| fences.and(order))
         };
         assert_eq!(all(&[]), Fences::Nothing);
         assert_eq!(all(&[Acquire, Acquire]), Fences::Acquire);

@@ -160,6 +160,18 @@ impl<M: MemoryModel + Clone> Search<M> {
         }
     }
 
+    /// Forgets the execution. The graph has to be empty.
+    pub(crate) fn forget(&mut self) {
+        self.levels.clear();
+        self.levels.push(Level::default());
+        self.nodes = 0;
+    }
+
+    /// The execution returns to so many steps.
+    pub(crate) fn cut(&mut self, steps: usize) {
+        self.levels.truncate(steps + 1);
+    }
+
     /// The number of steps of the execution so far.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len() - 1
@@ -222,9 +234,19 @@ impl<M: MemoryModel + Clone> Search<M> {
         });
     }
 
-    /// Repeats the step at this depth, which the execution before has made.
-    pub(crate) fn repeat(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
+    /// Repeats the step at this depth, which the execution before has made. The access may have
+    /// other operands: addresses differ.
+    pub(crate) fn repeat(
+        &mut self,
+        depth: usize,
+        thread: ThreadId,
+        access: &Access,
+        outcome: Outcome,
+    ) {
         self.last = thread;
+        if let Some((step, _)) = &mut self.levels[depth].made {
+            step.access = *access;
+        }
         self.model.take(thread, access, outcome);
     }
 

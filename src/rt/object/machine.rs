@@ -31,6 +31,7 @@ pub(crate) use execute::{Executed, Noticed, outcome_of_thread_op};
 use waits::{asks, is_timed, looks};
 
 use super::State;
+use super::orders::Orders;
 use crate::rt::loops::spin::SpinLog;
 
 /// The bounds that belong to the meaning of a program, and not to the search.
@@ -135,6 +136,8 @@ pub(crate) struct Machine {
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one range for each wait.
     seen: Vec<u64>,
+    /// The modification orders of the atomics, if memory is C11's.
+    orders: Option<Box<Orders>>,
 }
 
 #[derive(Clone, Debug)]
@@ -288,6 +291,7 @@ impl Empty for Machine {
             others_then,
             first_spawn,
             seen,
+            orders,
         } = self;
         names.empty();
         empty_rows(objects);
@@ -303,6 +307,7 @@ impl Empty for Machine {
         (*unjoined, *unbegun, *let_go_at, *first_spawn) = (0, 0, 0, None);
         (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
         (*most_rounds, *goes_round, *solo_run, *others_then) = (None, false, None, None);
+        *orders = None;
     }
 }
 
@@ -330,7 +335,13 @@ impl Machine {
             others_then: None,
             first_spawn: None,
             seen: Vec::new(),
+            orders: None,
         }
+    }
+
+    /// Each step on an atomic names its place in the modification order from now on.
+    pub(crate) fn order_stores(&mut self) {
+        self.orders = Some(Box::default());
     }
 
     /// Returns to the state before the first event: no objects, and the main thread about to start.
@@ -345,6 +356,9 @@ impl Machine {
         }
         self.touched.clear();
         self.names.begin();
+        if let Some(orders) = &mut self.orders {
+            orders.clear();
+        }
         self.seen.clear();
         self.live.clear();
         self.unbegun = 0;
@@ -484,11 +498,23 @@ impl Machine {
                 object.state = State::new(kind, value);
             }
         }
+        if let Some(orders) = &mut self.orders {
+            orders.clear();
+        }
         for event in events {
             let operation = &event.operation;
             if operation.object != ObjectId::NONE
                 && let Some(object) = &mut self.objects[operation.object.index()]
             {
+                if let (Some(orders), State::Atomic { ty, value }) =
+                    (&mut self.orders, &mut object.state)
+                {
+                    let kind = &operation.kind;
+                    let made = (*ty, *value);
+                    let of = (event.thread, operation.object);
+                    *value = orders.apply(of, made, kind, event.alternative).last;
+                    continue;
+                }
                 (object.state).apply(event.thread, &operation.kind, event.alternative);
             }
         }
@@ -579,6 +605,12 @@ impl Machine {
             _ if operation.object == ObjectId::NONE => true,
             ref kind => self.state(operation.object).enabled(thread, kind),
         }
+    }
+
+    /// The objects that this wait looks at, each with what its thread has seen.
+    pub(crate) fn looked_at(&self, set: u32, seen: u32) -> impl Iterator<Item = (ObjectId, u64)> {
+        let objects = self.sets.get(set).iter().copied();
+        objects.zip(self.seen[seen as usize..].iter().copied())
     }
 
     /// The number of outcomes of the enabled step of `thread`.

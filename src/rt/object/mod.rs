@@ -16,6 +16,7 @@ pub(crate) mod count;
 pub(crate) mod machine;
 pub(crate) mod mutex;
 pub(crate) mod once;
+pub(crate) mod orders;
 pub(crate) mod rwlock;
 pub(crate) mod thread;
 

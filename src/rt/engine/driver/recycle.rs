@@ -49,6 +49,7 @@ impl Default for Driver {
             looks_for_raw_uses: false,
             raw_uses: None,
             hidden: None,
+            weak: None,
         }
     }
 }
@@ -85,6 +86,7 @@ impl Empty for Driver {
             looks_for_raw_uses,
             raw_uses,
             hidden,
+            weak,
         } = self;
         machine.empty();
         trace.empty();
@@ -98,7 +100,7 @@ impl Empty for Driver {
         (*replayed, *begun, *unbroken, *again) = Default::default();
         (*free_from, *free_for, *position, *hints) = Default::default();
         (*current, *end, *ends_are_seen, *hidden) = (ThreadId::MAIN, None, false, None);
-        (*looks_for_raw_uses, *raw_uses) = (false, None);
+        (*looks_for_raw_uses, *raw_uses, *weak) = (false, None, None);
     }
 }
 

@@ -42,7 +42,8 @@ impl Driver {
         let pending = self.machine.pending(step.thread).filter(|found| {
             let Operation { object, ref kind } = found.operation;
             alike(&event.operation, object, kind)
-                && self.machine.can_perform(step.thread, &found.operation)
+                // An older store may have ended a wait.
+                && (self.is_weak() || self.machine.can_perform(step.thread, &found.operation))
         });
         let Some(&Pending { operation, site }) = pending else {
             cold_path();

@@ -158,7 +158,10 @@ impl Driver {
         let position = self.position;
         let Operation { object, ref kind } = *operation;
         let spawns = matches!(kind, OpKind::Spawn { .. });
-        if self.regions.off() || spawns && self.machine.live().len() >= self.bounds.threads_max {
+        if self.is_weak()
+            || self.regions.off()
+            || spawns && self.machine.live().len() >= self.bounds.threads_max
+        {
             return None;
         }
         let repeats = position < self.unbroken;
@@ -344,10 +347,11 @@ impl Driver {
                 machine: &self.machine,
                 last: self.current,
                 fixed: self.regions.off(),
+                weak: self.weak.as_deref(),
             };
             let step = match self.explorer.choose(&point) {
                 Choice::Run(step) => step,
-                Choice::RunOn(step, _) if rarely!(self.holds_up()) => step,
+                Choice::RunOn(step, _) if rarely!(self.holds_up() || self.is_weak()) => step,
                 Choice::RunOn(step, further) => {
                     let begins = self.machine.is_to_begin(step.thread);
                     self.let_go_on(further, begins);
@@ -449,6 +453,11 @@ impl Driver {
     #[inline]
     pub(super) fn find_break(&mut self) {
         let next = self.trace.begun(self.begun);
+        if self.is_weak() {
+            // Each step joins the graph, and none takes a shorter way.
+            self.unbroken = 0;
+            return;
+        }
         self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
     }
 
@@ -529,6 +538,11 @@ impl Driver {
     #[inline(always)]
     pub(super) fn advance(&mut self, thread: ThreadId) {
         self.regions.push(self.position);
+        if let Some(weak) = &self.weak {
+            cold_path();
+            weak.borrow_mut()
+                .follow(&self.machine, &self.trace, self.position);
+        }
         self.position += 1;
         self.current = thread;
     }

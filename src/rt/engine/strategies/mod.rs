@@ -5,6 +5,7 @@ pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod exhaustive;
 pub(crate) mod frontier;
+pub(crate) mod graphs;
 pub(crate) mod optimal;
 pub(crate) mod pct;
 pub(crate) mod pos;

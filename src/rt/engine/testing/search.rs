@@ -12,6 +12,7 @@ use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
 use crate::rt::engine::testing::{Code, Final, Program, site};
 use crate::rt::engine::{Explorer, TieBreak};
 use crate::rt::event::Trace;
+use crate::rt::event::fence::MadeSoFar;
 use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::verdict::{End, Pruned};
 use crate::rt::object::machine::{Limits, Machine, Pending};
@@ -177,6 +178,9 @@ fn execute(program: &Program, driver: &mut Driver) -> Option<(End, Code)> {
             }
             Next::Begins(thread) => code.begin(program, &mut driver.machine, thread),
             Next::Ended => break driver.take_end(),
+        }
+        for (thread, order) in code.fences.drain(..) {
+            driver.note_fence(thread, order, MadeSoFar::new(), site());
         }
     };
     driver.finish(&end);

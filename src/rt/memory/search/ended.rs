@@ -3,8 +3,8 @@
 use super::super::{Access, MemoryModel, Outcome};
 use super::{Level, Step};
 use crate::rt::event::id::ThreadId;
-use crate::rt::relation::independence::Label;
 use crate::rt::memory::operation::OpKind;
+use crate::rt::relation::independence::Label;
 
 /// An event of the execution that has ended.
 #[derive(Clone, Copy, Debug)]

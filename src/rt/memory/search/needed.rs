@@ -7,10 +7,10 @@
 use super::super::graph::Graph;
 use super::super::{Decision, MemoryModel, Outcome};
 use super::plan::decided_among;
-use crate::rt::event::id::ObjectId;
-use crate::rt::relation::independence::Label;
 use super::trap::Trap;
 use super::{Search, Step, survives};
+use crate::rt::event::id::ObjectId;
+use crate::rt::relation::independence::Label;
 
 /// A step that is asleep from so many events on.
 #[derive(Clone, Copy, Debug)]

@@ -29,7 +29,7 @@ impl<M: MemoryModel + Clone> Search<M> {
         let mut tree = std::mem::take(&mut self.levels[first].tree);
         self.insert(first, &mut tree);
         self.levels[first].tree = tree;
-        self.shorten(length);
+        self.shorten_to(length);
     }
 
     /// Whether the sequence from `first` on can begin with the step.
@@ -199,7 +199,9 @@ pub(super) fn decided_among(
 
 /// The label of an event if steps with these labels, which commute with it, come before it.
 fn after(event: Label, passed: &[Label]) -> Label {
-    let on_its_object = passed.iter().filter(|label| label.object() == event.object());
+    let on_its_object = passed
+        .iter()
+        .filter(|label| label.object() == event.object());
     on_its_object.fold(event, |event, label| match label.changes_count() {
         true => event.after(label.class()),
         false => event,

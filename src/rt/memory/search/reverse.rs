@@ -126,7 +126,10 @@ impl<M: MemoryModel + Clone> Search<M> {
     ) {
         let graph = self.model.graph();
         let is_there = graph.spawn_of(thread).is_some() || ended.spawn_of(thread).is_none();
-        let Some(access) = ended.access(thread, graph.made(thread)).filter(|_| is_there) else {
+        let Some(access) = ended
+            .access(thread, graph.made(thread))
+            .filter(|_| is_there)
+        else {
             return;
         };
         let Operation { object, kind } = access.operation;
@@ -271,7 +274,10 @@ impl<M: MemoryModel + Clone> Search<M> {
             return;
         };
         if !access.is_to_atomic()
-            && !matches!(access.operation.kind, OpKind::Fence { .. } | OpKind::Wait { .. })
+            && !matches!(
+                access.operation.kind,
+                OpKind::Fence { .. } | OpKind::Wait { .. }
+            )
         {
             return;
         }
@@ -435,9 +441,7 @@ fn without_readers(
             return Some(way);
         };
         let reader = way[at];
-        way.retain(|&event| {
-            !ended.needs(event, reader)
-        });
+        way.retain(|&event| !ended.needs(event, reader));
         let its = |event: &&usize| ended.made[**event].step.thread == writer;
         let last = |way: &[usize]| way.iter().rev().find(its).copied();
         if last(&way) != last(rest) {

@@ -10,7 +10,7 @@ use crate::rt::loops::spin::{Meaning, meaning, meaning_of_count};
 use crate::rt::object::mutex::Mutex;
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic, count};
-use crate::rt::rare::rarely;
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::independence::{Class, Label, Nature, classify};
 
 use super::{Loop, Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
@@ -317,9 +317,20 @@ impl Machine {
         else {
             unmet(object)
         };
-        let before = *value;
-        let (after, executed) = on_atomic(*ty, before, step, (object, kind));
-        *value = after;
+        let (before, after, executed);
+        if let Some(orders) = &mut self.orders {
+            cold_path();
+            let of = (step.thread, object);
+            let made = orders.apply(of, (*ty, *value), kind, step.alternative);
+            let label = Label::of(object, classify(kind, made.outcome, Nature::Plain));
+            executed = Executed::plainly(made.outcome, label, Some(made.before));
+            *value = made.last;
+            (before, after) = (made.found, made.after);
+        } else {
+            before = *value;
+            (after, executed) = on_atomic(*ty, before, step, (object, kind));
+            *value = after;
+        }
         let bound = self.limits.unhinted_spin_bound;
         let is_kept = looks(kind) && entry.spin.come_back(site, object, before, bound);
         if let OpKind::CompareExchange { .. } = kind {

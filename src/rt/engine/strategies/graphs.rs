@@ -1,0 +1,137 @@
+//! How is every execution graph of C11 explored exactly once?
+//!
+//! The search is that of [`search`](crate::rt::memory::search): Optimal-DPOR over outcomes. This
+//! explorer passes executions to it and steps to the driver. The driver follows each execution with
+//! the same [`WeakMemory`], so the graph is there when the explorer is asked.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::Step;
+use crate::rt::memory::Access;
+
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::weak_memory::{WeakMemory, is_released};
+use crate::rt::engine::{Choice, Execution, Explorer, Point};
+
+/// The explorer that visits each graph once.
+pub(crate) struct Graphs {
+    weak: Rc<RefCell<WeakMemory>>,
+    started: bool,
+    /// The number of steps that the current execution has in common with the last one.
+    kept: usize,
+    /// The number of steps at which the next execution branches off.
+    next: Option<usize>,
+}
+
+impl Graphs {
+    pub(crate) fn new(weak: Rc<RefCell<WeakMemory>>) -> Graphs {
+        Graphs {
+            weak,
+            started: false,
+            kept: 0,
+            next: None,
+        }
+    }
+}
+
+impl Explorer for Graphs {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        if std::mem::replace(&mut self.started, true) {
+            let Some(kept) = self.next.take() else {
+                return false;
+            };
+            self.kept = kept;
+            plan.common_prefix = kept;
+            plan.branches = true;
+        }
+        true
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        let weak = &mut *self.weak.borrow_mut();
+        if let Some((thread, _, outcome)) = weak.search.planned() {
+            if is_released(outcome) && !at.machine.enabled(thread) {
+                // No thread can go on here, and the driver releases those that wait.
+                return Choice::NothingEnabled;
+            }
+            let access = weak.pending(at.machine, at.trace, thread);
+            let access = access.expect("dpor bug: a planned step was not announced");
+            let alternative = weak.alternative(thread, &access, outcome);
+            return Choice::Run(Step {
+                thread,
+                alternative,
+            });
+        }
+        let mut able: Vec<(ThreadId, Access)> = Vec::new();
+        let mut waiting: Vec<(ThreadId, Access)> = Vec::new();
+        for &thread in at.machine.live() {
+            let Some(access) = weak.pending(at.machine, at.trace, thread) else {
+                continue;
+            };
+            if at.machine.enabled(thread) {
+                able.push((thread, access));
+            } else if access.waits() {
+                waiting.push((thread, access));
+            }
+        }
+        let released = able.iter().find(|(_, access)| access.waits()).copied();
+        // A wait that only an older store ends comes last.
+        let chosen = weak.search.choose(able);
+        let chosen = chosen.or_else(|| weak.search.choose(waiting));
+        match chosen {
+            Some((thread, access, outcome)) => Choice::Run(Step {
+                thread,
+                alternative: weak.alternative(thread, &access, outcome),
+            }),
+            None => match released {
+                Some((thread, _)) => Choice::Run(Step::of(thread)),
+                None => Choice::NothingEnabled,
+            },
+        }
+    }
+
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, execution: &Execution<'_>) {
+        let weak = &mut *self.weak.borrow_mut();
+        let Execution { trace, machine, .. } = *execution;
+        let blocked: Vec<(ThreadId, Access)> = execution
+            .blocked
+            .iter()
+            .map(|blocked| {
+                let of = (blocked.thread, machine.events_of(blocked.thread));
+                let access = weak.access(machine, trace, of, &blocked.operation);
+                (blocked.thread, access)
+            })
+            .collect();
+        weak.note_ends(machine);
+        #[cfg(test)]
+        if let Some(look) = &mut weak.at_end {
+            use crate::rt::memory::MemoryModel;
+            look(weak.search.model.graph());
+        }
+        let is_frozen = |position| execution.is_frozen(position);
+        weak.search.finish(blocked, self.kept, is_frozen);
+        self.next = weak.search.backtrack();
+    }
+
+    fn more(&self) -> bool {
+        !self.started || self.next.is_some()
+    }
+
+    fn planned(&self, planned: &mut Vec<(usize, u64)>) {
+        planned.extend(self.weak.borrow().search.branches());
+    }
+
+    fn memory(&self) -> usize {
+        self.weak.borrow().search.bytes()
+    }
+}

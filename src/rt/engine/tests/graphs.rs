@@ -1,0 +1,308 @@
+//! Does the search over graphs find every graph of a program once, with every kind of object?
+//!
+//! With `SeqCst` alone it must find what `Optimal` finds. With any orderings brute force is the
+//! judge: it adds any step with any alternative, memoised on the graph.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::random::{number, program};
+use crate::rt::engine::driver::{Driver, Plan};
+use crate::rt::engine::strategies::graphs::Graphs;
+use crate::rt::engine::testing::*;
+use crate::rt::engine::weak_memory::WeakMemory;
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
+use crate::rt::event::operation::Step;
+use crate::rt::event::verdict::Pruned;
+use crate::rt::memory::MemoryModel;
+use crate::rt::memory::graph::Graph;
+use crate::rt::memory::search::Free;
+use crate::rt::memory::{Outcome, StoreRef};
+
+/// The parts of a graph that make it another one.
+type Key = Vec<u64>;
+
+fn name(store: StoreRef) -> u64 {
+    match store.event() {
+        Some((thread, index)) => u64::from(thread.0) << 32 | u64::from(index),
+        None => 1 << 62,
+    }
+}
+
+fn key(graph: &Graph) -> Key {
+    let mut words = Vec::new();
+    for thread in graph.threads() {
+        words.push(u64::MAX);
+        for &position in graph.steps_of(thread) {
+            let event = graph.at(position);
+            match event.outcome {
+                Outcome::Done => words.push(1),
+                Outcome::Reads(store) => words.extend([2, name(store)]),
+                Outcome::Modifies(store) => words.extend([3, name(store)]),
+                Outcome::Behind(_) => {
+                    let object = event.object();
+                    let place = graph.place(object, event.name());
+                    words.extend([4, name(graph.store_at(object, place - 1))]);
+                }
+                Outcome::Other { alternative, label } => {
+                    words.extend([5, u64::from(alternative), label.class() as u64]);
+                    // Its order with the other operations on the object.
+                    let past = graph.past(position).iter().enumerate();
+                    words.extend(
+                        past.filter(|(_, n)| **n > 0)
+                            .flat_map(|(t, &n)| [t as u64, u64::from(n)]),
+                    );
+                }
+            }
+        }
+    }
+    words
+}
+
+/// The graphs of a program, each with the number of its executions, and its final states.
+#[derive(Default)]
+struct Graphed {
+    graphs: FxHashMap<Key, u32>,
+    finals: FxHashSet<Final>,
+}
+
+impl Graphed {
+    fn keys(&self) -> BTreeSet<Key> {
+        self.graphs.keys().cloned().collect()
+    }
+}
+
+/// The graphs that the search finds; `None` beyond `most` executions.
+fn searched(program: &Program, free: Free, most: u64) -> Option<(Graphed, Found)> {
+    let weak = Rc::new(RefCell::new(WeakMemory::new(free)));
+    let mut driver = driver(program, Box::new(Graphs::new(weak.clone())));
+    driver.weaken(weak.clone());
+    let is_strong = program.orderings.is_none();
+    weak.borrow_mut().search.model.graph_mut().is_strong = is_strong;
+    let mut found = Found::default();
+    let graphed = RefCell::new(Graphed::default());
+    // The graph is gone when an execution has been learnt from, so it is read from its end.
+    weak.borrow_mut().at_end = Some(Box::new({
+        let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
+        let into = keys.clone();
+        LAST.with_borrow_mut(|last| *last = keys);
+        move |graph: &Graph| into.borrow_mut().push(key(graph))
+    }));
+    let ended = explore_on(program, &mut driver, true, &mut found, |driver: &Driver| {
+        driver.stats.begun() <= most
+    });
+    for key in LAST.with_borrow(|last| last.take()) {
+        *graphed.borrow_mut().graphs.entry(key).or_default() += 1;
+    }
+    let mut graphed = graphed.into_inner();
+    graphed.finals.clone_from(&found.finals);
+    ended.then_some((graphed, found))
+}
+
+thread_local! {
+    static LAST: RefCell<Rc<RefCell<Vec<Key>>>> = RefCell::default();
+}
+
+/// The explorer that makes these steps, and then notes which steps are possible.
+struct Script {
+    steps: Vec<Step>,
+    options: Rc<RefCell<Vec<Step>>>,
+    started: bool,
+}
+
+impl Explorer for Script {
+    fn begin(&mut self, _: &mut Plan) -> bool {
+        !std::mem::replace(&mut self.started, true)
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        if let Some(&step) = self.steps.get(at.trace.len()) {
+            if !at.is_able(step.thread) {
+                return Choice::NothingEnabled;
+            }
+            return Choice::Run(step);
+        }
+        let weak = at.weak.expect("memory is weak");
+        let mut options = self.options.borrow_mut();
+        for &thread in at.machine.live() {
+            if !at.is_able(thread) {
+                continue;
+            }
+            let all = weak.borrow_mut().alternatives(at.machine, at.trace, thread);
+            let all = if all.is_empty() { vec![0] } else { all };
+            options.extend(all.into_iter().map(|alternative| Step {
+                thread,
+                alternative,
+            }));
+        }
+        if options.is_empty() {
+            return Choice::NothingEnabled;
+        }
+        Choice::Prune(Pruned::Asleep)
+    }
+
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _: &Execution<'_>) {}
+}
+
+/// Every graph of the program; `None` beyond `most` prefixes.
+fn enumerated(program: &Program, most: usize) -> Option<Graphed> {
+    let mut graphed = Graphed::default();
+    let mut seen: FxHashSet<Key> = FxHashSet::default();
+    let mut open: Vec<Vec<Step>> = vec![Vec::new()];
+    while let Some(steps) = open.pop() {
+        let options: Rc<RefCell<Vec<Step>>> = Rc::default();
+        let script = Script {
+            steps: steps.clone(),
+            options: options.clone(),
+            started: false,
+        };
+        let weak = Rc::new(RefCell::new(WeakMemory::new(Free::Last)));
+        let mut driver = driver(program, Box::new(script));
+        driver.weaken(weak.clone());
+        let mut found = Found::default();
+        explore_on(program, &mut driver, true, &mut found, |_| false);
+        let key = key(weak.borrow().search.model.graph());
+        if !seen.insert(key.clone()) {
+            continue;
+        }
+        if seen.len() > most {
+            return None;
+        }
+        let options = options.take();
+        if options.is_empty() {
+            graphed.graphs.insert(key, 1);
+            graphed.finals.extend(found.finals);
+        }
+        for step in options {
+            let mut next = steps.clone();
+            next.push(step);
+            open.push(next);
+        }
+    }
+    Some(graphed)
+}
+
+/// The ways to choose behind a wakeup sequence.
+fn free(seed: u64) -> Free {
+    match seed % 3 {
+        0 => Free::Last,
+        1 => Free::Random(seed | 1),
+        _ => Free::Any(seed | 1),
+    }
+}
+
+#[test]
+fn with_seq_cst_alone_the_search_over_graphs_finds_what_optimal_finds() {
+    let mut checked = 0;
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(8);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let program = program(seed);
+        let waits = program
+            .threads
+            .iter()
+            .flatten()
+            .any(|ins| *ins == Ins::Hint);
+        // A wait reads one store here, and depends on all stores there.
+        if waits {
+            continue;
+        }
+        let Some(strong) = explore_up_to(&program, "optimal", TieBreak::Last, 400) else {
+            continue;
+        };
+        checked += 1;
+        let weak = std::panic::catch_unwind(|| searched(&program, free(seed), 2_000));
+        let Ok(Some((_, found))) = weak else {
+            panic!("seed {seed}: {}", program.listing())
+        };
+        let counts = |found: &Found| (found.stats.complete, found.stats.asleep, found.given_up);
+        assert_eq!(
+            counts(&found),
+            counts(&strong),
+            "seed {seed}: {}",
+            program.listing()
+        );
+        assert!(
+            found.finals == strong.finals,
+            "seed {seed}: {}",
+            program.listing()
+        );
+    }
+    println!("{checked} programs");
+}
+
+#[test]
+fn every_graph_of_random_programs_with_every_kind_of_object_is_found_once() {
+    let (mut checked, mut all) = (0, 0);
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(8);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let mut program = program(seed);
+        program.orderings = Some(seed);
+        let Some(oracle) = enumerated(&program, 600) else {
+            continue;
+        };
+        let most = oracle.graphs.len() as u64 + 1;
+        let found = std::panic::catch_unwind(|| searched(&program, free(seed), most));
+        let Ok(Some((found, _))) = found else {
+            panic!(
+                "seed {seed}, {} graphs: {}",
+                oracle.graphs.len(),
+                program.listing()
+            )
+        };
+        let missing = oracle.keys().difference(&found.keys()).count();
+        let more = found.keys().difference(&oracle.keys()).count();
+        let twice = found.graphs.values().filter(|&&times| times > 1).count();
+        assert_eq!(
+            (missing, more, twice),
+            (0, 0, 0),
+            "seed {seed}, {} graphs: {}",
+            oracle.graphs.len(),
+            program.listing()
+        );
+        assert!(
+            found.finals == oracle.finals,
+            "seed {seed}: {}",
+            program.listing()
+        );
+        checked += 1;
+        all += oracle.graphs.len();
+    }
+    println!("{checked} programs, {all} graphs");
+}
+
+#[test]
+#[ignore = "shows the graphs of one program"]
+fn show() {
+    let seed = number("SEED", 1);
+    let mut program = program(seed);
+    if number("WEAK", 1) == 1 {
+        program.orderings = Some(seed);
+    }
+    println!("{}", program.listing());
+    if number("WEAK", 1) == 1 {
+        let oracle = enumerated(&program, 100_000).expect("few");
+        let (found, _) = searched(&program, free(seed), 2_000).expect("few");
+        for key in oracle.keys().difference(&found.keys()).take(3) {
+            println!("missing {key:x?}");
+        }
+        for key in found.keys().difference(&oracle.keys()).take(3) {
+            println!("more    {key:x?}");
+        }
+        for (key, times) in found.graphs.iter().take(3) {
+            println!("found   {key:x?} {times}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! How does an execution of the engine become a graph of C11?
+//!
+//! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is a
+//! place in its modification order, counted from the end
+//! ([`Place`](crate::rt::object::orders::Place)), so 0 is the newest outcome; trees and sleep sets
+//! name stores instead, because a place means another store when other threads have gone on. A wait
+//! of a loop for an atomic reads a store, too: its alternative is the number of the location in the
+//! set of the wait, from 1, and 256 times the number of newer stores.
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};
+use crate::rt::event::{Event, Trace};
+use crate::rt::memory::c11::{Axioms, C11, WaitList};
+use crate::rt::memory::graph::Graph;
+use crate::rt::memory::operation::{self as graph, Fences};
+use crate::rt::memory::search::{Free, Search};
+use crate::rt::memory::{self, Access, MemoryModel};
+use crate::rt::object::machine::Machine;
+use crate::rt::object::orders::Place;
+use crate::rt::relation::independence::{Class, Label};
+
+/// The number of locations in the set of a wait that an alternative can name.
+const LOCATIONS: u32 = 256;
+
+/// The graph of the current execution, and the search over graphs.
+pub(crate) struct WeakMemory {
+    pub(crate) search: Search<C11>,
+    /// The number of steps that the graph has.
+    taken: usize,
+    /// Whether an object has an event in this execution.
+    met: Vec<bool>,
+    outcomes: Vec<memory::Outcome>,
+    /// What a test does with the graph of each execution that has ended.
+    #[cfg(test)]
+    pub(crate) at_end: Option<Box<dyn FnMut(&Graph)>>,
+}
+
+impl WeakMemory {
+    pub(crate) fn new(free: Free) -> WeakMemory {
+        let model = C11::new(Graph::new(1), Axioms::Rc11);
+        WeakMemory {
+            search: Search::new(model, free),
+            taken: 0,
+            met: Vec::new(),
+            outcomes: Vec::new(),
+            #[cfg(test)]
+            at_end: None,
+        }
+    }
+
+    /// Another execution begins, which has its first steps in common with the last one. Without a
+    /// number the execution has nothing to do with the last one.
+    pub(crate) fn begin(&mut self, kept: Option<usize>) {
+        self.search.model.clear();
+        self.met.clear();
+        self.taken = 0;
+        match kept {
+            Some(kept) => debug_assert!(kept <= self.search.depth()),
+            None => self.search.forget(),
+        }
+    }
+
+    /// The execution returns to this number of events.
+    pub(crate) fn cut(&mut self, events: usize) {
+        while self.taken > events {
+            self.search.model.undo();
+            self.taken -= 1;
+        }
+        self.search.cut(events);
+    }
+
+    /// The object has an event now.
+    fn meet(&mut self, machine: &Machine, object: ObjectId) {
+        if object == ObjectId::NONE {
+            return;
+        }
+        if self.met.len() <= object.index() {
+            self.met.resize(object.index() + 1, false);
+        }
+        if !std::mem::replace(&mut self.met[object.index()], true) {
+            self.search.model.meet(object, &machine.initial(object));
+        }
+    }
+
+    /// The access of this announced operation of `thread`, which has made so many events.
+    pub(crate) fn access(
+        &mut self,
+        machine: &Machine,
+        trace: &Trace,
+        (thread, events): (ThreadId, u32),
+        operation: &Operation,
+    ) -> Access {
+        let Operation { object, kind } = *operation;
+        let fences = fences_of(trace, thread, events);
+        let mut ended = Fences::Nothing;
+        let kind = match kind {
+            OpKind::Load { order } => graph::OpKind::Load { order },
+            OpKind::Store { order, value } => graph::OpKind::Store { order, value },
+            OpKind::Rmw {
+                order,
+                rmw,
+                operand,
+            } => graph::OpKind::Rmw {
+                order,
+                rmw,
+                operand,
+            },
+            OpKind::CompareExchange {
+                success,
+                failure,
+                expected,
+                new,
+                spurious,
+            } => graph::OpKind::CompareExchange {
+                success,
+                failure,
+                expected,
+                new,
+                spurious,
+            },
+            OpKind::Spawn { child } => graph::OpKind::Spawn { child },
+            OpKind::Join { child } => {
+                ended = fences_of(trace, child, machine.events_of(child));
+                graph::OpKind::Join { child }
+            }
+            OpKind::Wait { set, seen, .. } => {
+                let seen: Vec<(ObjectId, u64)> = machine.looked_at(set, seen).collect();
+                for &(object, _) in &seen {
+                    self.meet(machine, object);
+                }
+                let model = &mut self.search.model;
+                let sets = &mut model.graph_mut().sets;
+                if sets.len() < machine.sets.len() {
+                    *sets = machine.sets.clone();
+                }
+                model.waits.push(WaitList { set, seen });
+                graph::OpKind::Wait {
+                    list: model.waits.len() as u32 - 1,
+                }
+            }
+            other => graph::OpKind::Other(other),
+        };
+        self.meet(machine, object);
+        Access {
+            operation: graph::Operation { object, kind },
+            fences,
+            ended,
+            until: None,
+        }
+    }
+
+    /// The announced operation of `thread` as an access; `None` if there is none.
+    pub(crate) fn pending(
+        &mut self,
+        machine: &Machine,
+        trace: &Trace,
+        thread: ThreadId,
+    ) -> Option<Access> {
+        let operation = machine.pending(thread)?.operation;
+        let of = (thread, machine.events_of(thread));
+        (operation.kind != OpKind::Start).then(|| self.access(machine, trace, of, &operation))
+    }
+
+    /// The outcome that a step with this alternative has.
+    fn outcome(&mut self, thread: ThreadId, access: &Access, step: u32) -> Option<memory::Outcome> {
+        let object = access.operation.object;
+        let made = self.search.model.graph();
+        match access.operation.kind {
+            graph::OpKind::Fence { .. }
+            | graph::OpKind::Spawn { .. }
+            | graph::OpKind::Join { .. } => Some(memory::Outcome::Done),
+            graph::OpKind::Wait { .. } if step == 0 => {
+                Some((self.search.model.newest(thread, access)).unwrap_or(released(0)))
+            }
+            graph::OpKind::Wait { list } => {
+                let WaitList { set, seen } = &self.search.model.waits[list as usize];
+                let at = step % LOCATIONS - 1;
+                let &(object, _) = seen.get(at as usize)?;
+                if made.is_other(object) {
+                    return Some(memory::Outcome::Other {
+                        alternative: at,
+                        label: Label::waiting(*set),
+                    });
+                }
+                let place = (made.last_place(object)).checked_sub((step / LOCATIONS) as usize)?;
+                Some(memory::Outcome::Reads(made.store_at(object, place)))
+            }
+            graph::OpKind::Other(_) => {
+                let mut outcomes = std::mem::take(&mut self.outcomes);
+                self.search.model.outcomes(thread, access, &mut outcomes);
+                let is_it = |outcome: &&memory::Outcome| matches!(outcome, memory::Outcome::Other { alternative, .. } if *alternative == step);
+                let found = outcomes.iter().find(is_it).copied();
+                self.outcomes = outcomes;
+                found
+            }
+            _ => {
+                let Place { newer, fails } = Place::of(step);
+                let place = made.last_place(object).checked_sub(newer as usize)?;
+                let outcome = made.outcome_at(access, place)?;
+                Some(match outcome {
+                    memory::Outcome::Modifies(store) if fails => memory::Outcome::Reads(store),
+                    outcome => outcome,
+                })
+            }
+        }
+    }
+
+    /// The alternative of a step that has this outcome.
+    pub(crate) fn alternative(
+        &mut self,
+        thread: ThreadId,
+        access: &Access,
+        outcome: memory::Outcome,
+    ) -> u32 {
+        if is_released(outcome) {
+            return 0;
+        }
+        let model = &mut self.search.model;
+        match (access.operation.kind, outcome) {
+            (graph::OpKind::Wait { list }, outcome) => {
+                if model.newest(thread, access) == Some(outcome) {
+                    return 0;
+                }
+                let graph = model.graph();
+                match outcome {
+                    memory::Outcome::Reads(store) => {
+                        let object = graph.object_of(store);
+                        let seen = &model.waits[list as usize].seen;
+                        let at = seen.iter().position(|&(of, _)| of == object);
+                        let newer = graph.last_place(object) - graph.place(object, store);
+                        newer as u32 * LOCATIONS + at.map_or(0, |at| at as u32 + 1)
+                    }
+                    memory::Outcome::Other { alternative, .. } => alternative + 1,
+                    _ => 0,
+                }
+            }
+            (_, memory::Outcome::Done) => 0,
+            (_, memory::Outcome::Other { alternative, .. }) => alternative,
+            (
+                _,
+                memory::Outcome::Reads(store)
+                | memory::Outcome::Modifies(store)
+                | memory::Outcome::Behind(store),
+            ) => {
+                let graph = model.graph();
+                let object = access.operation.object;
+                let place = graph.place(object, store);
+                let ordinary = graph.outcome_at(access, place);
+                Place {
+                    newer: (graph.last_place(object) - place) as u32,
+                    fails: ordinary.is_some_and(|ordinary| ordinary != outcome),
+                }
+                .alternative()
+            }
+        }
+    }
+
+    /// Whether the thread can make this step now, by the memory model.
+    pub(crate) fn is_possible(&mut self, machine: &Machine, trace: &Trace, step: Step) -> bool {
+        let Some(access) = self.pending(machine, trace, step.thread) else {
+            return false;
+        };
+        let Some(outcome) = self.outcome(step.thread, &access, step.alternative) else {
+            return false;
+        };
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        (self.search.model).outcomes(step.thread, &access, &mut outcomes);
+        let is_there =
+            outcomes.contains(&outcome) || is_released(outcome) && machine.enabled(step.thread);
+        self.outcomes = outcomes;
+        is_there
+    }
+
+    /// Every alternative that the announced operation of `thread` has by the memory model, the
+    /// newest outcome first.
+    pub(crate) fn alternatives(
+        &mut self,
+        machine: &Machine,
+        trace: &Trace,
+        thread: ThreadId,
+    ) -> Vec<u32> {
+        let Some(access) = self.pending(machine, trace, thread) else {
+            return Vec::new();
+        };
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        self.search.model.outcomes(thread, &access, &mut outcomes);
+        let all = outcomes.clone();
+        self.outcomes = outcomes;
+        all.into_iter()
+            .map(|outcome| self.alternative(thread, &access, outcome))
+            .collect()
+    }
+
+    /// Notes which threads have ended.
+    pub(crate) fn note_ends(&mut self, machine: &Machine) {
+        let model = &mut self.search.model;
+        let graph = model.graph();
+        let ends = graph.threads().map(|thread| {
+            let has_ended = !machine.live().contains(&thread);
+            has_ended.then(|| graph.made(thread))
+        });
+        model.ends = ends.collect();
+    }
+
+    /// Takes the event at the end of the execution so far.
+    pub(crate) fn follow(&mut self, machine: &Machine, trace: &Trace, position: usize) {
+        let Event {
+            thread,
+            index,
+            operation,
+            outcome,
+            alternative,
+            ..
+        } = *trace.at(position as u32);
+        debug_assert_eq!(self.taken, position);
+        let access = self.access(machine, trace, (thread, index), &operation);
+        let came_out = match outcome {
+            Outcome::Released { quiescent_at } => released(quiescent_at as u32),
+            _ => {
+                let outcome = self.outcome(thread, &access, alternative);
+                outcome.expect("dpor bug: a step has an outcome that C11 does not allow")
+            }
+        };
+        self.taken += 1;
+        if self.taken <= self.search.depth() {
+            self.search.repeat(position, thread, &access, came_out);
+        } else {
+            self.search.step(thread, &access, came_out);
+        }
+    }
+}
+
+/// The outcome of a wait that was released because no thread could go on behind so many steps.
+fn released(quiescent_at: u32) -> memory::Outcome {
+    memory::Outcome::Other {
+        alternative: quiescent_at,
+        label: Label::of(ObjectId::NONE, Class::Released),
+    }
+}
+
+/// Whether it is the outcome of a wait that was released because no thread could go on.
+pub(crate) fn is_released(outcome: memory::Outcome) -> bool {
+    matches!(outcome, memory::Outcome::Other { label, .. } if label.class() == Class::Released)
+}
+
+/// The fences of `thread` behind so many of its events.
+fn fences_of(trace: &Trace, thread: ThreadId, events: u32) -> Fences {
+    let of = trace.fences().iter();
+    let of = of.filter(|fence| fence.thread == thread && fence.after == events);
+    of.fold(Fences::Nothing, |fences, fence| fences.and(fence.order))
+}

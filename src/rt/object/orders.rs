@@ -1,0 +1,123 @@
+//! Which values has each atomic held, in the order of its stores?
+//!
+//! Under C11 a store may go behind newer ones, and a load may read an older one. The objects then
+//! keep the modification order of each atomic as a list of values. An outcome is counted from the
+//! end of the list: [`Place`]. The state of an atomic is the last value.
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
+
+/// The modification orders of the atomics of an execution.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Orders {
+    /// For each object its values, the initial one first; empty before the first operation.
+    values: Vec<Vec<u64>>,
+    /// For each object the value that each thread has read or written last.
+    seen: Vec<Vec<(ThreadId, u64)>>,
+}
+
+/// The outcome of an operation on an atomic under C11, as the alternative of a step: the number of
+/// stores behind the one that is read, or behind which the store goes, and whether a
+/// compare-exchange fails spuriously.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) newer: u32,
+    pub(crate) fails: bool,
+}
+
+impl Place {
+    pub(crate) const fn of(alternative: u32) -> Place {
+        Place {
+            newer: alternative >> 1,
+            fails: alternative & 1 == 1,
+        }
+    }
+
+    pub(crate) const fn alternative(self) -> u32 {
+        self.newer << 1 | self.fails as u32
+    }
+}
+
+/// The result of an operation on an atomic.
+pub(crate) struct Ordered {
+    pub(crate) outcome: Outcome,
+    /// The value that was read, or behind which the store went.
+    pub(crate) before: u64,
+    /// The value that the thread knows to be overwritten: the one that was read. A store does not
+    /// read; the value behind which it went may be another one in an equal execution, where stores
+    /// were made in another order. So for a store it is what the thread has read or written last.
+    pub(crate) found: u64,
+    /// The value that was read or written.
+    pub(crate) after: u64,
+    /// The last value of the modification order.
+    pub(crate) last: u64,
+}
+
+impl Orders {
+    /// Forgets all values.
+    pub(crate) fn clear(&mut self) {
+        self.values.iter_mut().for_each(Vec::clear);
+        self.seen.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Applies `kind` to an atomic. `initial` is its value if this is its first operation.
+    ///
+    /// # Panics
+    ///
+    /// If the atomic has fewer stores than the place says. The caller has asked the memory model.
+    pub(crate) fn apply(
+        &mut self,
+        (thread, object): (ThreadId, ObjectId),
+        (ty, initial): (AtomicType, u64),
+        kind: &OpKind,
+        alternative: u32,
+    ) -> Ordered {
+        if self.values.len() <= object.index() {
+            self.values.resize_with(object.index() + 1, Vec::new);
+            self.seen.resize_with(object.index() + 1, Vec::new);
+        }
+        let values = &mut self.values[object.index()];
+        if values.is_empty() {
+            values.push(initial);
+        }
+        let Place { newer, fails } = Place::of(alternative);
+        let at = values.len() - 1 - newer as usize;
+        let before = values[at];
+        let (written, outcome) = match *kind {
+            OpKind::Load { .. } => (None, Outcome::Value(before)),
+            OpKind::Store { value, .. } => (Some(value), Outcome::Done),
+            OpKind::Rmw { rmw, operand, .. } => {
+                let new = rmw.apply(ty, before, operand);
+                (Some(new), Outcome::Value(before))
+            }
+            OpKind::CompareExchange { expected, new, .. } if before == expected && !fails => {
+                (Some(new), Outcome::Success(before))
+            }
+            OpKind::CompareExchange { .. } => (None, Outcome::Failure(before)),
+            ref other => super::misplaced(other),
+        };
+        if let Some(new) = written {
+            values.insert(at + 1, new);
+        }
+        let after = written.unwrap_or(before);
+        let seen = &mut self.seen[object.index()];
+        let known = match seen.iter_mut().find(|(of, _)| *of == thread) {
+            Some((_, value)) => Some(std::mem::replace(value, after)),
+            None => {
+                seen.push((thread, after));
+                None
+            }
+        };
+        let found = match kind {
+            OpKind::Store { .. } => known.unwrap_or(!after),
+            _ => before,
+        };
+        Ordered {
+            outcome,
+            before,
+            found,
+            after,
+            last: values[values.len() - 1],
+        }
+    }
+}
