@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::PoisonError;
 
 pub use crate::config::Builder;
+use crate::config::Memory;
 use crate::exploration;
 use crate::exploration::progress::{above, above_captured};
 use crate::exploration::{numbered_model, replay_command, saved_failure};
@@ -248,7 +249,23 @@ impl Builder {
             Some(text) => given(text).map_err(|failure| self.told_of_the_variable(failure))?,
             None => None,
         };
-        let explored = exploration::explored(self, f, given, Location::caller());
+        // A schedule names its memory model.
+        let memory = match &given {
+            Some(schedule) if schedule.is_weak() => Memory::C11,
+            Some(_) => Memory::Sc,
+            None => self.memory,
+        };
+        let other;
+        let settings = if memory == self.memory {
+            self
+        } else {
+            other = Builder {
+                memory,
+                ..self.clone()
+            };
+            &other
+        };
+        let explored = exploration::explored(settings, f, given, Location::caller());
         explored.map_err(|failure| self.told_of_the_variable(failure))
     }
 }

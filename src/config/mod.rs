@@ -75,6 +75,28 @@ impl Algorithm {
     }
 }
 
+/// Memory model of an exploration.
+///
+/// `docs/WEAK_MEMORY.md` describes the two models and what they leave out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Memory {
+    /// Sequential consistency: a load reads the last store.
+    ///
+    /// Orderings count for data races on plain memory, and for nothing else.
+    #[default]
+    Sc,
+    /// C11, with C++20's release sequences: a load reads any store that its thread may still see.
+    ///
+    /// Explores each execution graph once: which store each load reads, and the order of the stores
+    /// of each atomic. Not explored are load buffering and values out of thin air (Lahav et al.,
+    /// *Repairing Sequential Consistency in C/C++11*, PLDI 2017).
+    C11,
+}
+
+/// The values of `DPOR_MEMORY`.
+const MEMORIES: [(&str, Memory); 2] = [("sc", Memory::Sc), ("c11", Memory::C11)];
+
 /// Order in which [`Algorithm::Optimal`] runs the executions it has planned.
 ///
 /// Every order explores every trace exactly once. The orders differ in which traces come early, and
@@ -157,6 +179,14 @@ pub struct Builder {
     /// Environment: `DPOR_ORDER`, one of `depth_first`, `bit_reversal`, `round_robin`, `stride`,
     /// `conflict_first`. Default: [`Order::DepthFirst`].
     pub order: Order,
+    /// Memory model of the executions.
+    ///
+    /// [`Memory::C11`] is explored by [`Algorithm::Optimal`] without a bound, depth-first, and by
+    /// the algorithms that sample. Replaying a schedule ([`Builder::replay`]) uses the model that
+    /// the schedule names.
+    ///
+    /// Environment: `DPOR_MEMORY`, `sc` or `c11`. Default: [`Memory::Sc`].
+    pub memory: Memory,
     /// Maximum number of threads alive at once, main included; more are a
     /// [failure](crate::FailureKind::Limit).
     ///
@@ -512,6 +542,7 @@ impl Builder {
         Ok(Builder {
             algorithm: env.one_of("DPOR_ALGORITHM", &ALGORITHMS)?,
             order: env.one_of("DPOR_ORDER", &ORDERS)?,
+            memory: env.one_of("DPOR_MEMORY", &MEMORIES)?,
             max_threads: env.size("DPOR_MAX_THREADS", "threads")?.unwrap_or(1000),
             max_branches: env
                 .size(either("DPOR_MAX_BRANCHES"), "events")?

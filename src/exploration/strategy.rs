@@ -1,7 +1,10 @@
 //! Chooses the explorer for the settings.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use crate::config::unknown_variables;
-use crate::config::{Algorithm, Builder, LOOM, Order};
+use crate::config::{Algorithm, Builder, LOOM, Memory, Order};
 use crate::exploration::progress::above_captured;
 use crate::rt::engine::driver::Bounds;
 use crate::rt::engine::order;
@@ -9,12 +12,15 @@ use crate::rt::engine::order::Turns;
 use crate::rt::engine::price::Price;
 use crate::rt::engine::strategies::bound::Bounded;
 use crate::rt::engine::strategies::frontier::Frontier;
+use crate::rt::engine::strategies::graphs::Graphs;
 use crate::rt::engine::strategies::pct::Pct;
 use crate::rt::engine::strategies::pos::Pos;
 use crate::rt::engine::strategies::sample::{Sampler, Strategy, Walk};
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
+use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Explorer, TieBreak};
 use crate::rt::exec::pooled_runtime::PooledDriver;
+use crate::rt::memory::search::Free;
 use crate::rt::object::machine::{Learnt, Limits};
 use crate::verdict::report::Bound;
 
@@ -39,7 +45,19 @@ impl Builder {
             threads_max: self.max_threads,
             explicit: self.expect_explicit_explore,
         };
-        PooledDriver::new(explorer, limits, bounds)
+        let weak = match self.memory {
+            Memory::Sc => None,
+            Memory::C11 => Some(explorer.weak().unwrap_or_else(|| {
+                // The explorer does not search the graphs, and the driver still needs the graph of
+                // each execution.
+                Rc::new(RefCell::new(WeakMemory::new(Free::Last)))
+            })),
+        };
+        let mut driver = PooledDriver::new(explorer, limits, bounds);
+        if let Some(weak) = weak {
+            driver.weaken(weak);
+        }
+        driver
     }
 
     /// Returns the bound that is set.
@@ -83,6 +101,9 @@ impl Builder {
                 self.order.name()
             );
         }
+        if self.memory == Memory::C11 {
+            self.check_c11(bound.as_ref());
+        }
         if !sampling {
             unknown_variables::tell_of_samplers(self.algorithm.name());
         }
@@ -105,6 +126,7 @@ impl Builder {
         }
         match self.algorithm {
             Algorithm::Bounded => Box::new(Bounded::new(Price::Preemptions, usize::MAX)),
+            Algorithm::Optimal if self.memory == Memory::C11 => Box::new(Graphs::newest_first()),
             Algorithm::Optimal => self.optimal(),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(TieBreak::Last)),
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(TieBreak::Last)),
@@ -113,6 +135,30 @@ impl Builder {
             Algorithm::Random => self.sampler(Walk, seed),
             Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
             Algorithm::Pos => self.sampler(Pos::default(), seed),
+        }
+    }
+
+    /// Checks that the settings do not ask for what is explored under sequential consistency alone.
+    #[track_caller]
+    fn check_c11(&self, bound: Option<&Bound>) {
+        let unfit = match (bound, self.algorithm) {
+            (Some(bound), _) => Some(bound.to_string()),
+            (None, Algorithm::Optimal) if self.order != Order::DepthFirst => {
+                Some(format!("the order `{}` (DPOR_ORDER)", self.order.name()))
+            }
+            (None, Algorithm::Optimal) if self.checkpoint_file.is_some() => {
+                Some("a checkpoint (DPOR_CHECKPOINT_FILE)".to_owned())
+            }
+            (None, Algorithm::Optimal) => None,
+            (None, _) if self.is_sampling() => None,
+            (None, other) => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
+        };
+        if let Some(unfit) = unfit {
+            panic!(
+                "{unfit} is for sequential consistency, and the memory model is C11 (DPOR_MEMORY=c11): C11 is explored by \
+                 the algorithm `optimal`, depth-first and without a bound or a checkpoint, or by one that samples; \
+                 unset one of the two"
+            );
         }
     }
 
@@ -129,6 +175,7 @@ impl Builder {
     /// the bound allows.
     pub(crate) fn takes_loops_for_steps(&self) -> bool {
         self.await_loops
+            && self.memory == Memory::Sc
             && !self.is_sampling()
             && self.algorithm != Algorithm::Bounded
             && self.bound().is_none()

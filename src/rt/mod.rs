@@ -15,6 +15,7 @@ pub(crate) mod exec;
 pub(crate) mod heap;
 pub(crate) mod lifetime;
 pub(crate) mod loops;
+pub(crate) mod memory;
 pub(crate) mod object;
 pub(crate) mod plural;
 pub(crate) mod pooled;
@@ -26,8 +27,6 @@ pub(crate) mod report;
 mod shim;
 pub(crate) mod statics;
 pub(crate) mod thread_main;
-// The models and the search are complete and are used by their tests only. The shims come next.
-mod memory;
 
 use std::any::Any;
 use std::sync::atomic::Ordering;
@@ -53,6 +52,7 @@ pub(crate) use exec::locals::Local;
 use exec::{announce, aside, context};
 pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;
+use object::orders::InMemory;
 pub(crate) use rare::{cold_path, mostly, rarely};
 pub(crate) use shim::{Answer, Memory, Target};
 
@@ -74,19 +74,40 @@ fn try_fast(way: impl FnOnce(&Runtime) -> bool) -> bool {
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most of the operations.
 /// So their parts are passed one by one, and if the fast path suffices ([`try_fast`]), no operation
-/// is built from them. Like the other operations on atomics, it returns whether the thread is
-/// [`delayed`] behind the operation.
+/// is built from them. Like the other operations on atomics, it returns how the shim applies the
+/// operation to its memory.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> bool {
+pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> Applied {
     let site = context::here();
     if try_fast(|runtime| runtime.load(address, ty, memory, order, site)) {
-        return false;
+        return Applied::Plainly;
     }
     cold_path();
     let target = Target::atomic(address, ty, memory);
-    announce::perform(&target, &OpKind::Load { order }, site);
-    is_delayed()
+    applied(announce::perform(&target, &OpKind::Load { order }, site))
+}
+
+/// How a shim applies an operation to its memory, once the operation has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Applied {
+    Plainly,
+    /// With [`delayed`]: the thread is delayed, or memory is C11's.
+    WithCare,
+}
+
+/// How the shim applies an operation that was answered so.
+#[inline]
+fn applied(answer: Answer) -> Applied {
+    let is_weak = || {
+        matches!(answer, Answer::Done(_))
+            && context::with_any(|runtime| runtime.weak.get()) == Some(true)
+    };
+    if is_delayed() || rarely!(is_weak()) {
+        Applied::WithCare
+    } else {
+        Applied::Plainly
+    }
 }
 
 /// Whether the thread is delayed behind the operation that it has just made.
@@ -95,14 +116,55 @@ fn is_delayed() -> bool {
     rarely!(delay::is_any_delayed()) && context::with_any(Runtime::is_delayed) == Some(true)
 }
 
-/// Performs the announced operation, and delays the thread behind it. The end of the delay is a
-/// step of its own.
+/// Applies the operation on an atomic that the thread has just made. If memory is C11's, the atomic
+/// holds the value that the operation reads while it is applied, and the last value of the
+/// modification order afterwards. If the thread is delayed, it is delayed behind that; the end of
+/// the delay is a step of its own.
 #[cold]
 #[track_caller]
-pub(crate) fn delayed<R>(make: impl FnOnce() -> R) -> R {
-    let made = make();
-    resume(context::here());
+pub(crate) fn delayed<R>(target: Target, make: impl FnOnce() -> R) -> R {
+    let is_weak = |runtime: &Runtime| {
+        let ObjectKind::Atomic(ty) = target.kind else {
+            return None;
+        };
+        let is_weak = runtime.weak.get() && !runtime.stopping.get();
+        let made = is_weak.then(|| runtime.in_memory()).flatten()?;
+        Some((ty, made))
+    };
+    let made = match context::with_any(is_weak).flatten() {
+        Some((ty, InMemory { before, last })) => {
+            overwrite(target.address, ty, before);
+            let made = make();
+            overwrite(target.address, ty, last);
+            made
+        }
+        None => make(),
+    };
+    if is_delayed() {
+        resume(context::here());
+    }
     made
+}
+
+/// Writes this value to the memory of an atomic of this type.
+fn overwrite(address: usize, ty: AtomicType, value: u64) {
+    use std::ptr::{with_exposed_provenance as at, with_exposed_provenance_mut as to};
+    use std::sync::atomic::{
+        AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+    };
+    // SAFETY: a shim that is borrowed while this function runs lies at the address. It is a
+    // transparent wrapper of std's atomic of this type, and those of one width have one layout.
+    unsafe {
+        match ty {
+            AtomicType::Ptr => (*at::<AtomicPtr<()>>(address)).store(to(value as usize), Relaxed),
+            _ => match ty.bits() {
+                8 => (*at::<AtomicU8>(address)).store(value as u8, Relaxed),
+                16 => (*at::<AtomicU16>(address)).store(value as u16, Relaxed),
+                32 => (*at::<AtomicU32>(address)).store(value as u32, Relaxed),
+                _ => (*at::<AtomicU64>(address)).store(value, Relaxed),
+            },
+        }
+    }
 }
 
 /// The shim has completed the operation that it has just made. The thread is delayed behind it, if
@@ -129,15 +191,15 @@ pub(crate) fn store(
     memory: u64,
     order: Ordering,
     value: u64,
-) -> (Answer, bool) {
+) -> (Answer, Applied) {
     let site = context::here();
     if try_fast(|runtime| runtime.store(address, ty, memory, order, value, site)) {
-        return (Answer::Done(Outcome::Done), false);
+        return (Answer::Done(Outcome::Done), Applied::Plainly);
     }
     cold_path();
     let target = Target::atomic(address, ty, memory);
     let answer = announce::perform(&target, &OpKind::Store { order, value }, site);
-    (answer, is_delayed())
+    (answer, applied(answer))
 }
 
 /// [`perform`] for a read-modify-write on an atomic.
@@ -149,10 +211,10 @@ pub(crate) fn modify(
     memory: u64,
     order: Ordering,
     (rmw, operand): (Rmw, u64),
-) -> bool {
+) -> Applied {
     let site = context::here();
     if try_fast(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
-        return false;
+        return Applied::Plainly;
     }
     cold_path();
     let kind = OpKind::Rmw {
@@ -160,21 +222,26 @@ pub(crate) fn modify(
         rmw,
         operand,
     };
-    announce::perform(&Target::atomic(address, ty, memory), &kind, site);
-    is_delayed()
+    let target = Target::atomic(address, ty, memory);
+    applied(announce::perform(&target, &kind, site))
 }
 
 /// [`perform`] for a compare-exchange, which `kind` is, on an atomic.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind) -> (Answer, bool) {
+pub(crate) fn compare(
+    address: usize,
+    ty: AtomicType,
+    memory: u64,
+    kind: OpKind,
+) -> (Answer, Applied) {
     let site = context::here();
     match context::with_any(|runtime| runtime.compare(address, ty, memory, &kind, site)).flatten() {
-        Some(outcome) => (Answer::Done(outcome), false),
+        Some(outcome) => (Answer::Done(outcome), Applied::Plainly),
         None => {
             cold_path();
             let answer = announce::perform(&Target::atomic(address, ty, memory), &kind, site);
-            (answer, is_delayed())
+            (answer, applied(answer))
         }
     }
 }

@@ -248,6 +248,7 @@ impl Driver {
     /// Memory is C11's: the graph of each execution is in `weak`, which the explorer may share.
     pub(crate) fn weaken(&mut self, weak: Rc<RefCell<WeakMemory>>) {
         self.machine.order_stores();
+        self.trace.is_weak = true;
         self.weak = Some(weak);
     }
 

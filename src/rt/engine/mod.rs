@@ -62,6 +62,7 @@ pub(crate) mod testing;
 mod tests;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
@@ -124,6 +125,10 @@ pub(crate) trait Explorer {
     /// first `begin`. False if the algorithm cannot do that.
     fn resume(&mut self, _unfinished: &Unfinished) -> bool {
         false
+    }
+    /// The graphs that the explorer shares with the driver, if memory is C11's.
+    fn weak(&self) -> Option<Rc<RefCell<WeakMemory>>> {
+        None
     }
     /// Whether `begin` will start another execution, as far as the explorer knows in advance.
     fn more(&self) -> bool {

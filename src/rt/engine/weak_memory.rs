@@ -15,6 +15,7 @@ use crate::rt::memory::graph::Graph;
 use crate::rt::memory::operation::{self as graph, Fences};
 use crate::rt::memory::search::{Free, Search};
 use crate::rt::memory::{self, Access, MemoryModel};
+use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::orders::Place;
 use crate::rt::relation::independence::{Class, Label};
@@ -91,9 +92,12 @@ impl WeakMemory {
         operation: &Operation,
     ) -> Access {
         let Operation { object, kind } = *operation;
+        let is_strong = kind.is_atomic()
+            && !matches!(machine.state(object), State::Atomic { ty, .. } if ty.is_weak());
         let fences = fences_of(trace, thread, events);
         let mut ended = Fences::Nothing;
         let kind = match kind {
+            kind if is_strong => graph::OpKind::Other(kind),
             OpKind::Load { order } => graph::OpKind::Load { order },
             OpKind::Store { order, value } => graph::OpKind::Store { order, value },
             OpKind::Rmw {

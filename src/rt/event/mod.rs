@@ -97,6 +97,8 @@ pub(crate) struct Trace {
     /// The threads that have begun to drop their thread-local variables, each with the number of
     /// events of the execution before that, in order.
     locals_dropped: Vec<(ThreadId, u32)>,
+    /// Whether memory is C11's.
+    pub(crate) is_weak: bool,
 }
 
 /// The most fences that are noted between two events of a thread. A loop that makes only fences
@@ -125,6 +127,7 @@ impl Empty for Trace {
             begun,
             fences,
             locals_dropped,
+            is_weak,
         } = self;
         events.empty();
         turns.empty();
@@ -135,6 +138,7 @@ impl Empty for Trace {
         begun.empty();
         fences.empty();
         locals_dropped.empty();
+        *is_weak = false;
     }
 }
 
@@ -151,6 +155,7 @@ impl Trace {
             begun: Vec::with_capacity(FEW),
             fences: Vec::new(),
             locals_dropped: Vec::new(),
+            is_weak: false,
         }
     }
 

@@ -8,6 +8,10 @@
 //! to that step, the schedule contains `main.1*0`. After `v2 ends` the end of a thread is a step,
 //! too. After `v2 soon` loops without a hint wait soon, and the waits are steps.
 //!
+//! After `v2 c11` memory is C11's. Then the outcome of a load or a read-modify-write is twice the
+//! number of stores that are newer than the one that it reads, and of a store twice the number of
+//! those that stay behind it; one more if a compare-exchange fails spuriously.
+//!
 //! A round that threads repeat is written once: `(main main.1*2)*9`.
 //!
 //! The code of a thread between two of its steps runs together with the first of them. After
@@ -22,6 +26,9 @@ use crate::rt::event::Trace;
 use crate::rt::event::id::{Names, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::rounds::rounds;
+
+/// The word for: memory is C11's.
+const C11: &str = "c11";
 
 /// The word for: ends of threads are among the steps.
 const ENDS: &str = "ends";
@@ -80,6 +87,8 @@ pub(crate) struct Schedule {
     runs: Vec<Run>,
     /// The repeated runs, in order.
     loops: Vec<Loop>,
+    /// Whether memory is C11's.
+    is_weak: bool,
     /// Whether ends of threads are among the steps.
     has_ends: bool,
     /// Whether loops without a hint wait soon.
@@ -125,7 +134,10 @@ pub(crate) struct Cursor {
 impl Schedule {
     /// The schedule of the first `length` events of an execution.
     pub(crate) fn of(trace: &Trace, length: usize, names: &Names) -> Schedule {
-        let mut schedule = Schedule::default();
+        let mut schedule = Schedule {
+            is_weak: trace.is_weak,
+            ..Schedule::default()
+        };
         let mut early = trace.begun_early().peekable();
         let mut before = None;
         for (position, event) in trace.events()[..length].iter().enumerate() {
@@ -176,6 +188,17 @@ impl Schedule {
             }
         }
         schedule
+    }
+
+    /// Whether memory is C11's.
+    pub(crate) fn is_weak(&self) -> bool {
+        self.is_weak
+    }
+
+    /// The same schedule, of C11 or not.
+    pub(crate) fn with_weak(mut self, is_weak: bool) -> Schedule {
+        self.is_weak = is_weak;
+        self
     }
 
     /// Whether ends of threads are among the steps.
@@ -341,6 +364,9 @@ impl Schedule {
             ));
         };
         let marked = |rest, mark| str::trim_start(rest).strip_prefix(mark).filter(whole);
+        let weak = marked(rest, C11);
+        schedule.is_weak = weak.is_some();
+        let rest = weak.unwrap_or(rest);
         let ends = marked(rest, ENDS);
         let rest = ends.unwrap_or(rest);
         let soon = marked(rest, SOON);
@@ -511,6 +537,9 @@ impl FromIterator<(String, u32)> for Schedule {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("v2")?;
+        if self.is_weak {
+            write!(f, " {C11}")?;
+        }
         if self.has_ends {
             write!(f, " {ENDS}")?;
         }

@@ -109,6 +109,8 @@ pub(crate) struct Runtime {
     pub(crate) running: Cell<bool>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
+    /// Memory is C11's. Then a shim takes its values from the step, and each step is announced.
+    pub(crate) weak: Cell<bool>,
     /// References have been made from pointers, in this execution or an earlier one. The runtime
     /// does not know the owners of such references.
     pub(crate) has_raw_references: Cell<bool>,

@@ -11,6 +11,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::rt::exec::context::Runtime;
+use crate::rt::object::orders::InMemory;
 
 /// Whether a thread has been delayed in this process.
 static IS_ANY_DELAYED: AtomicBool = AtomicBool::new(false);
@@ -33,5 +34,10 @@ impl Runtime {
         // A thread that uses an atomic within the runtime is not delayed there.
         let inner = self.inner.try_borrow();
         inner.is_ok_and(|inner| inner.driver.is_delayed(self.current.get()))
+    }
+
+    /// The values that the memory of an atomic has for the last operation, if memory is C11's.
+    pub(crate) fn in_memory(&self) -> Option<InMemory> {
+        self.inner.borrow().driver.machine.in_memory()
     }
 }

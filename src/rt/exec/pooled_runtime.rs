@@ -142,6 +142,7 @@ impl Default for Runtime {
             running: Cell::new(false),
             stopping: Cell::new(false),
             unexplored: Cell::new(false),
+            weak: Cell::new(false),
             has_raw_references: Cell::new(false),
             in_vain: Cell::new(0),
             left: Cell::new(false),
@@ -210,6 +211,7 @@ impl Runtime {
             running,
             stopping,
             unexplored,
+            weak,
             has_raw_references,
             in_vain,
             left,
@@ -271,6 +273,7 @@ impl Runtime {
         *current = Cell::new(ThreadId::MAIN);
         (*running, *stopping, *unexplored, *aside) = Default::default();
         has_raw_references.set(false);
+        weak.set(false);
         (*in_vain, *left) = Default::default();
         *explores = false;
     }

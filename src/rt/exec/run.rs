@@ -272,6 +272,9 @@ fn execute(
     {
         let mut inner = runtime.inner.borrow_mut();
         (runtime.heap).tell_all(inner.driver.may_note_raw_uses());
+        let is_weak = inner.driver.is_weak();
+        runtime.weak.set(is_weak);
+        inner.races.set_weak(is_weak);
         inner.end.empty();
         inner.next = None;
         inner.races.reset();

@@ -80,7 +80,9 @@ impl C11 {
 
     /// The object is in this state before its first event. It must have no event yet.
     pub(crate) fn meet(&mut self, object: ObjectId, state: &State) {
-        if let State::Atomic { ty, value } = *state {
+        if let State::Atomic { ty, value } = *state
+            && ty.is_weak()
+        {
             return self.graph.meet_atomic(object, ty, value);
         }
         if self.states.len() <= object.index() {

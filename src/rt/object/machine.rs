@@ -31,7 +31,7 @@ pub(crate) use execute::{Executed, Noticed, outcome_of_thread_op};
 use waits::{asks, is_timed, looks};
 
 use super::State;
-use super::orders::Orders;
+use super::orders::{InMemory, Orders};
 use crate::rt::loops::spin::SpinLog;
 
 /// The bounds that belong to the meaning of a program, and not to the search.
@@ -339,6 +339,11 @@ impl Machine {
         }
     }
 
+    /// The values that the memory of an atomic has for the last operation, if memory is C11's.
+    pub(crate) fn in_memory(&self) -> Option<InMemory> {
+        self.orders.as_ref().map(|orders| orders.made())
+    }
+
     /// Each step on an atomic names its place in the modification order from now on.
     pub(crate) fn order_stores(&mut self) {
         self.orders = Some(Box::default());
@@ -508,6 +513,7 @@ impl Machine {
             {
                 if let (Some(orders), State::Atomic { ty, value }) =
                     (&mut self.orders, &mut object.state)
+                    && ty.is_weak()
                 {
                     let kind = &operation.kind;
                     let made = (*ty, *value);

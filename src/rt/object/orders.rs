@@ -14,6 +14,17 @@ pub(crate) struct Orders {
     values: Vec<Vec<u64>>,
     /// For each object the value that each thread has read or written last.
     seen: Vec<Vec<(ThreadId, u64)>>,
+    /// The result of the last operation.
+    made: InMemory,
+}
+
+/// The values that the memory of an atomic has for an operation of its shim.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct InMemory {
+    /// The value that the operation reads, or overwrites.
+    pub(crate) before: u64,
+    /// The last value of the modification order, which stays.
+    pub(crate) last: u64,
 }
 
 /// The outcome of an operation on an atomic under C11, as the alternative of a step: the number of
@@ -58,6 +69,11 @@ impl Orders {
     pub(crate) fn clear(&mut self) {
         self.values.iter_mut().for_each(Vec::clear);
         self.seen.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The values of the last operation.
+    pub(crate) fn made(&self) -> InMemory {
+        self.made
     }
 
     /// Applies `kind` to an atomic. `initial` is its value if this is its first operation.
@@ -112,12 +128,14 @@ impl Orders {
             OpKind::Store { .. } => known.unwrap_or(!after),
             _ => before,
         };
+        let last = values[values.len() - 1];
+        self.made = InMemory { before, last };
         Ordered {
             outcome,
             before,
             found,
             after,
-            last: values[values.len() - 1],
+            last,
         }
     }
 }

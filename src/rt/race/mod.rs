@@ -194,6 +194,12 @@ impl Empty for Detector {
 }
 
 impl Detector {
+    /// Whether memory is C11's in the executions that follow.
+    pub(crate) fn set_weak(&mut self, is_weak: bool) {
+        self.knowledge.set_weak(is_weak);
+        self.aside.knowledge.set_weak(is_weak);
+    }
+
     /// Whether events have to be observed.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {

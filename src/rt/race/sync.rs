@@ -21,6 +21,7 @@ use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use crate::rt::object::orders::Place;
 
 /// The clocks of all threads, and those of the objects they learn from.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub(super) struct Knowledge {
     threads: Vec<Thread>,
     objects: Objects,
     fences: Fences,
+    /// Whether memory is C11's. Then an event names the store that it reads or goes behind.
+    is_weak: bool,
 }
 
 /// The clocks of the objects. Objects keep their numbers from one execution to the next, and the
@@ -91,6 +94,9 @@ struct Object {
     /// locking thread. Of a channel: by a receiver that finds all senders gone. Of a thread: by the
     /// thread that joins it.
     told: Clock,
+    /// Of an atomic of C11: for each store in modification order what its reader learns, the initial
+    /// value first.
+    stores: Vec<Clock>,
     /// Of an atomic: the thread that knows all of `told`, and the time of that thread when it told
     /// it.
     by: Option<(ThreadId, u32)>,
@@ -114,6 +120,7 @@ impl Object {
         self.execution = execution;
         self.told.clear();
         self.by = None;
+        self.stores.clear();
         self.told_some.clear();
         if !self.messages.is_empty() || !self.taken.is_empty() {
             self.messages.clear();
@@ -202,6 +209,11 @@ impl Knowledge {
             let gone = gone.iter().filter(|gone| gone.is_behind(event));
             gone.for_each(|&gone| self.value_is_gone(gone));
         }
+    }
+
+    /// Whether memory is C11's in the executions that follow.
+    pub(super) fn set_weak(&mut self, is_weak: bool) {
+        self.is_weak = is_weak;
     }
 
     /// Observes a fence.
@@ -305,6 +317,10 @@ impl Knowledge {
             object.met |= bit(me);
         }
         object.note_use(access(event), time);
+        if self.is_weak && event.operation.kind.is_atomic() {
+            thread.use_store(object, event);
+            return Ok(());
+        }
         match event.operation.kind {
             OpKind::Load { order } => thread.load(object, order),
             OpKind::Store { order, .. } => thread.store(me, object, order),
@@ -499,6 +515,32 @@ impl Thread {
             self.clock.join(&object.told)
         } else {
             self.seen.join(&object.told)
+        }
+    }
+
+    /// An operation on an atomic of C11, which reads a store, or goes behind it.
+    #[cold]
+    fn use_store(&mut self, object: &mut Object, event: &Event) {
+        if object.stores.is_empty() {
+            object.stores.push(Clock::default());
+        }
+        let newer = Place::of(event.alternative).newer as usize;
+        let at = object.stores.len().saturating_sub(1 + newer);
+        if let Some(order) = reads(event) {
+            let told = &object.stores[at];
+            if acquires(order) {
+                self.clock.join(told);
+            } else {
+                self.seen.join(told);
+            }
+        }
+        if let Some(order) = writes(event) {
+            let mut tells = self.tells(order).clone();
+            if reads(event).is_some() {
+                // The write continues the release sequence.
+                tells.join(&object.stores[at]);
+            }
+            object.stores.insert(at + 1, tells);
         }
     }
 

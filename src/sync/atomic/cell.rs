@@ -2,12 +2,13 @@
 //!
 //! A shim announces its operation and then performs the operation on its own memory. No other
 //! thread runs between the model's answer and this thread's next announcement, so the result is the
-//! one that the model computed. The same code serves outside of a model and while an execution is
+//! one that the model computed. Under C11 the memory holds, for that moment, the value that the
+//! operation reads. The same code serves outside of a model and while an execution is
 //! torn down.
 
 use std::sync::atomic::Ordering;
 
-use crate::rt::{self, Answer, AtomicType, OpKind, Outcome, Rmw, Target};
+use crate::rt::{self, Answer, Applied, AtomicType, OpKind, Outcome, Rmw, Target};
 
 /// The model's description of an atomic that holds `memory`, for an announcement.
 #[cfg_attr(not(debug_assertions), inline)]
@@ -28,10 +29,9 @@ pub(super) fn load<R>(
         Ordering::AcqRel => panic!("there is no such thing as an acquire-release load"),
         _ => {}
     }
-    if !rt::load(target.address, ty, target.memory, order) {
-        make()
-    } else {
-        rt::delayed(make)
+    match rt::load(target.address, ty, target.memory, order) {
+        Applied::Plainly => make(),
+        Applied::WithCare => rt::delayed(target, make),
     }
 }
 
@@ -55,8 +55,10 @@ pub(super) fn store(
     let value = ty.truncate(value);
     match rt::store(target.address, ty, target.memory, order, value) {
         (Answer::Outside, _) => make(order),
-        (Answer::Done(_) | Answer::Inert, false) => make(Ordering::Relaxed),
-        (Answer::Done(_) | Answer::Inert, true) => rt::delayed(|| make(Ordering::Relaxed)),
+        (Answer::Done(_) | Answer::Inert, Applied::Plainly) => make(Ordering::Relaxed),
+        (Answer::Done(_) | Answer::Inert, Applied::WithCare) => {
+            rt::delayed(target, || make(Ordering::Relaxed));
+        }
     }
 }
 
@@ -72,10 +74,9 @@ pub(super) fn modify<R>(
 ) -> R {
     let operand = ty.truncate(operand);
     let rmw = rmw.on(ty);
-    if !rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
-        make()
-    } else {
-        rt::delayed(make)
+    match rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
+        Applied::Plainly => make(),
+        Applied::WithCare => rt::delayed(target, make),
     }
 }
 
@@ -104,12 +105,11 @@ pub(super) fn compare<R>(
         new: ty.truncate(new),
         spurious: weak && rt::may_fail_for_no_reason(target.address),
     };
-    let (answer, is_delayed) = rt::compare(target.address, ty, target.memory, kind);
+    let (answer, applied) = rt::compare(target.address, ty, target.memory, kind);
     let fails = matches!(answer, Answer::Done(Outcome::Failure(found)) if found == expected);
-    if !is_delayed {
-        make(fails)
-    } else {
-        rt::delayed(|| make(fails))
+    match applied {
+        Applied::Plainly => make(fails),
+        Applied::WithCare => rt::delayed(target, || make(fails)),
     }
 }
 

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 use crate::rt::memory::Access;
+use crate::rt::memory::search::Free;
 
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::weak_memory::{WeakMemory, is_released};
@@ -26,6 +27,11 @@ pub(crate) struct Graphs {
 }
 
 impl Graphs {
+    /// A search that chooses the newest outcomes behind a wakeup sequence.
+    pub(crate) fn newest_first() -> Graphs {
+        Graphs::new(Rc::new(RefCell::new(WeakMemory::new(Free::Last))))
+    }
+
     pub(crate) fn new(weak: Rc<RefCell<WeakMemory>>) -> Graphs {
         Graphs {
             weak,
@@ -121,6 +127,10 @@ impl Explorer for Graphs {
         let is_frozen = |position| execution.is_frozen(position);
         weak.search.finish(blocked, self.kept, is_frozen);
         self.next = weak.search.backtrack();
+    }
+
+    fn weak(&self) -> Option<Rc<RefCell<WeakMemory>>> {
+        Some(self.weak.clone())
     }
 
     fn more(&self) -> bool {

@@ -60,8 +60,13 @@ impl AtomicType {
     /// one of the other type, as after a cast of a pointer. The atomics that only `dpor` makes keep
     /// their type.
     pub(crate) fn may_be_seen_as(self, other: AtomicType) -> bool {
-        let is_stds = |ty| !matches!(ty, AtomicType::Poison | AtomicType::Task);
-        self.bits() == other.bits() && is_stds(self) && is_stds(other)
+        self.bits() == other.bits() && self.is_weak() && other.is_weak()
+    }
+
+    /// Whether the type is one of std's, so that operations on it are as weak as their orderings.
+    /// The atomics that only `dpor` makes stand for parts of other objects.
+    pub(crate) const fn is_weak(self) -> bool {
+        !matches!(self, AtomicType::Poison | AtomicType::Task)
     }
 
     /// Whether programs keep pointers in atomics of this type, as such or as a number with room for

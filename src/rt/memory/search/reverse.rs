@@ -135,7 +135,11 @@ impl<M: MemoryModel + Clone> Search<M> {
         let Operation { object, kind } = access.operation;
         let may_conflict = match kind {
             OpKind::Wait { .. } => true,
-            OpKind::Other(_) => object == ended.made[first].step.access.operation.object,
+            // A wait looks at several objects.
+            OpKind::Other(_) => {
+                let first = ended.made[first].step.access;
+                first.waits() || object == first.operation.object
+            }
             _ => false,
         };
         if !may_conflict {

@@ -318,7 +318,9 @@ impl Machine {
             unmet(object)
         };
         let (before, after, executed);
-        if let Some(orders) = &mut self.orders {
+        if let Some(orders) = &mut self.orders
+            && ty.is_weak()
+        {
             cold_path();
             let of = (step.thread, object);
             let made = orders.apply(of, (*ty, *value), kind, step.alternative);
