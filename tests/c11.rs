@@ -56,3 +56,200 @@ fn store_buffering_has_four_executions_unless_all_is_seq_cst() {
     assert_eq!(counts(|| store_buffering(SeqCst, SeqCst, false)), (3, 3));
     assert_eq!(counts(|| store_buffering(Relaxed, Relaxed, true)), (3, 3));
 }
+
+fn message_passing(store: Ordering, load: Ordering) {
+    let data = Arc::new(AtomicUsize::new(0));
+    let flag = Arc::new(AtomicBool::new(false));
+    let (data2, flag2) = (data.clone(), flag.clone());
+    let writer = thread::spawn(move || {
+        data2.store(42, Relaxed);
+        flag2.store(true, store);
+    });
+    if flag.load(load) {
+        assert_eq!(data.load(Relaxed), 42);
+    }
+    writer.join().unwrap();
+}
+
+/// The place and the schedule of the failure, after the schedule was replayed.
+fn fails(f: impl Fn() + Sync + Send + Copy + 'static) -> dpor::Failure {
+    let failure = *c11().explore(f).expect_err("it fails under C11");
+    let schedule = failure.schedule().to_owned();
+    assert!(schedule.starts_with("v2 c11"), "{schedule}");
+    let mut replay = Builder::new();
+    replay.replay = Some(schedule);
+    let again = *replay.explore(f).expect_err("it fails again");
+    assert_eq!(again.kind(), failure.kind());
+    // Under sequential consistency it does not fail.
+    let report = sc().explore(f).expect("it does not fail");
+    assert!(report.complete, "{report:?}");
+    failure
+}
+
+fn passes(f: impl Fn() + Sync + Send + Copy + 'static) -> u64 {
+    let report = c11()
+        .explore(f)
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(report.complete, "{report:?}");
+    report.executions
+}
+
+#[test]
+fn a_relaxed_flag_publishes_nothing() {
+    let failure = fails(|| message_passing(Relaxed, Relaxed));
+    println!("{failure}");
+    fails(|| message_passing(Relaxed, Acquire));
+    fails(|| message_passing(Release, Relaxed));
+    assert_eq!(passes(|| message_passing(Release, Acquire)), 2);
+}
+
+fn iriw(store: Ordering, load: Ordering) {
+    let x = Arc::new(AtomicUsize::new(0));
+    let y = Arc::new(AtomicUsize::new(0));
+    let write = |at: &Arc<AtomicUsize>| {
+        let at = at.clone();
+        thread::spawn(move || at.store(1, store))
+    };
+    let read = |a: &Arc<AtomicUsize>, b: &Arc<AtomicUsize>| {
+        let (a, b) = (a.clone(), b.clone());
+        thread::spawn(move || (a.load(load), b.load(load)))
+    };
+    let _writers = (write(&x), write(&y));
+    let readers = (read(&x, &y), read(&y, &x));
+    let seen = (readers.0.join().unwrap(), readers.1.join().unwrap());
+    assert_ne!(seen, ((1, 0), (1, 0)), "the readers disagree");
+}
+
+#[test]
+fn readers_of_independent_writes_may_disagree() {
+    fails(|| iriw(Release, Acquire));
+    assert_eq!(passes(|| iriw(SeqCst, SeqCst)), 15);
+}
+
+struct Cell(UnsafeCell<u64>);
+
+// SAFETY: the models find races.
+unsafe impl Sync for Cell {}
+
+fn dekker(fences: bool) {
+    let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+    let cell = Arc::new(Cell(UnsafeCell::new(0)));
+    let enter = move |flags: &[AtomicBool; 2], cell: &Cell, me: usize| {
+        flags[me].store(true, Relaxed);
+        if fences {
+            fence(SeqCst);
+        }
+        if !flags[1 - me].load(Relaxed) {
+            cell.0.with_mut(|data| unsafe { *data += 1 });
+        }
+    };
+    let (flags2, cell2) = (flags.clone(), cell.clone());
+    let other = thread::spawn(move || enter(&flags2, &cell2, 1));
+    enter(&flags, &cell, 0);
+    other.join().unwrap();
+}
+
+#[test]
+fn two_threads_are_in_the_critical_section_of_a_dekker_without_fences() {
+    let failure = fails(|| dekker(false));
+    assert_eq!(failure.kind(), FailureKind::DataRace);
+    assert_eq!(passes(|| dekker(true)), 3);
+}
+
+/// A pointer that is published, and read by a thread that may not know what it points to.
+fn publish(store: Ordering, load: Ordering) {
+    let slot = Arc::new(AtomicPtr::new(std::ptr::null_mut::<AtomicU32>()));
+    let slot2 = slot.clone();
+    let reader = thread::spawn(move || {
+        let found = slot2.load(load);
+        if !found.is_null() {
+            // SAFETY: the pointer is freed once the thread has ended.
+            assert_eq!(unsafe { &*found }.load(Relaxed), 1);
+        }
+    });
+    let boxed = Box::into_raw(Box::new(AtomicU32::new(0)));
+    // SAFETY: it was made just now.
+    unsafe { &*boxed }.store(1, Relaxed);
+    slot.store(boxed, store);
+    reader.join().unwrap();
+    // SAFETY: no thread uses it any more.
+    drop(unsafe { Box::from_raw(boxed) });
+}
+
+#[test]
+fn a_pointer_without_release_shows_old_contents() {
+    let failure = *c11()
+        .explore(|| publish(Relaxed, Acquire))
+        .expect_err("it fails");
+    println!("{failure}");
+    assert_eq!(passes(|| publish(Release, Acquire)), 2);
+}
+
+fn seqlock(fences: bool) {
+    let all = Arc::new([const { AtomicUsize::new(0) }; 3]);
+    let all2 = all.clone();
+    let writer = thread::spawn(move || {
+        let [seq, a, b] = &*all2;
+        seq.store(1, Relaxed);
+        fence(Release);
+        a.store(1, Relaxed);
+        b.store(1, Relaxed);
+        seq.store(2, Release);
+    });
+    let [seq, a, b] = &*all;
+    let before = seq.load(Acquire);
+    let data = (a.load(Relaxed), b.load(Relaxed));
+    if fences {
+        fence(Acquire);
+    }
+    if before == seq.load(Relaxed) && before % 2 == 0 {
+        assert_eq!(data.0, data.1);
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_seqlock_reader_needs_its_fence() {
+    fails(|| seqlock(false));
+    assert_eq!(passes(|| seqlock(true)), 18);
+}
+
+fn spin_flag(store: Ordering, load: Ordering) {
+    let data = Arc::new(AtomicUsize::new(0));
+    let flag = Arc::new(AtomicBool::new(false));
+    let (data2, flag2) = (data.clone(), flag.clone());
+    let writer = thread::spawn(move || {
+        data2.store(42, Relaxed);
+        flag2.store(true, store);
+    });
+    while !flag.load(load) {
+        dpor::hint::spin_loop();
+    }
+    assert_eq!(data.load(Relaxed), 42);
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_loop_that_waits_ends_under_c11() {
+    fails(|| spin_flag(Relaxed, Acquire));
+    println!("{}", passes(|| spin_flag(Release, Acquire)));
+}
+
+fn counter(order: Ordering) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let add = |n: usize| {
+        let count = count.clone();
+        thread::spawn(move || count.fetch_add(n, order))
+    };
+    let threads = [add(1), add(2), add(4)];
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(count.load(Relaxed), 7);
+}
+
+#[test]
+fn read_modify_writes_lose_nothing() {
+    assert_eq!(passes(|| counter(Relaxed)), 6);
+    assert_eq!(passes(|| counter(AcqRel)), 6);
+}
