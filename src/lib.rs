@@ -132,5 +132,6 @@ pub use crate::exploration::regions::{explore, skip_branch, stop_exploring};
 pub use crate::verdict::failure::{Event, Failure, FailureKind};
 pub use crate::verdict::outcomes::{outcome, outcomes};
 pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict};
+pub use crate::verdict::weak::WeakMemory;
 pub use config::{Algorithm, Builder, Executions, Memory, Order};
 pub use model::{Any, any, assume, choose, model, name, replay};

@@ -265,7 +265,7 @@ impl Builder {
             };
             &other
         };
-        let explored = exploration::explored(settings, f, given, Location::caller());
+        let explored = exploration::explored_as_set(settings, f, given, Location::caller());
         explored.map_err(|failure| self.told_of_the_variable(failure))
     }
 }

@@ -253,3 +253,39 @@ fn read_modify_writes_lose_nothing() {
     assert_eq!(passes(|| counter(Relaxed)), 6);
     assert_eq!(passes(|| counter(AcqRel)), 6);
 }
+
+/// What the exploration says about weak memory, and its number of executions.
+fn auto(f: impl Fn() + Sync + Send + Copy + 'static) -> (dpor::WeakMemory, u64) {
+    let mut builder = Builder::new();
+    builder.memory = Memory::Auto;
+    let report = builder.explore(f).expect("it does not fail");
+    assert!(report.complete, "{report:?}");
+    (report.weak, report.executions)
+}
+
+#[test]
+fn weak_behaviour_is_looked_for_and_explored_if_there_is_some() {
+    use dpor::WeakMemory::{Explored, Impossible};
+    let strong = || store_buffering(SeqCst, SeqCst, false);
+    assert_eq!(auto(strong), (Impossible, 3));
+    let fenced = || store_buffering(Relaxed, Relaxed, true);
+    assert_eq!(auto(fenced), (Impossible, 3));
+    let published = || message_passing(Release, Acquire);
+    assert_eq!(auto(published), (Impossible, 2));
+    let (weak, executions) = auto(|| store_buffering(Release, Acquire, false));
+    let Explored {
+        operation,
+        sequential: 3,
+    } = weak
+    else {
+        panic!("{weak:?}")
+    };
+    assert!(operation.contains("load at tests/c11.rs:"), "{operation}");
+    assert_eq!(executions, 4);
+    let mut builder = Builder::new();
+    builder.memory = Memory::Auto;
+    let failure = *builder
+        .explore(|| message_passing(Relaxed, Acquire))
+        .expect_err("it fails under C11");
+    assert!(failure.schedule().starts_with("v2 c11"));
+}

@@ -81,10 +81,17 @@ impl Algorithm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Memory {
+    /// Sequential consistency first, and then C11 if it has other executions.
+    ///
+    /// Each execution under sequential consistency is checked for operations that may have another
+    /// outcome under C11. If there is none, the program has no weak behaviour, and the exploration
+    /// is over ([`WeakMemory::Impossible`](crate::WeakMemory::Impossible)). Otherwise the
+    /// executions under C11 are explored next.
+    #[default]
+    Auto,
     /// Sequential consistency: a load reads the last store.
     ///
     /// Orderings count for data races on plain memory, and for nothing else.
-    #[default]
     Sc,
     /// C11, with C++20's release sequences: a load reads any store that its thread may still see.
     ///
@@ -95,7 +102,11 @@ pub enum Memory {
 }
 
 /// The values of `DPOR_MEMORY`.
-const MEMORIES: [(&str, Memory); 2] = [("sc", Memory::Sc), ("c11", Memory::C11)];
+const MEMORIES: [(&str, Memory); 3] = [
+    ("auto", Memory::Auto),
+    ("sc", Memory::Sc),
+    ("c11", Memory::C11),
+];
 
 /// Order in which [`Algorithm::Optimal`] runs the executions it has planned.
 ///
@@ -181,11 +192,12 @@ pub struct Builder {
     pub order: Order,
     /// Memory model of the executions.
     ///
-    /// [`Memory::C11`] is explored by [`Algorithm::Optimal`] without a bound, depth-first, and by
-    /// the algorithms that sample. Replaying a schedule ([`Builder::replay`]) uses the model that
-    /// the schedule names.
+    /// C11 is explored by [`Algorithm::Optimal`] without a bound or a checkpoint, depth-first, and
+    /// by the algorithms that sample. Where it is not, [`Memory::Auto`] is the same as
+    /// [`Memory::Sc`]. Replaying a schedule ([`Builder::replay`]) uses the model that the schedule
+    /// names.
     ///
-    /// Environment: `DPOR_MEMORY`, `sc` or `c11`. Default: [`Memory::Sc`].
+    /// Environment: `DPOR_MEMORY`, one of `auto`, `sc`, `c11`. Default: [`Memory::Auto`].
     pub memory: Memory,
     /// Maximum number of threads alive at once, main included; more are a
     /// [failure](crate::FailureKind::Limit).

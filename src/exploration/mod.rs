@@ -18,8 +18,9 @@ pub(crate) mod saved_failure;
 pub(crate) mod strategy;
 
 use std::path::Path;
+use std::time::Duration;
 
-use crate::config::Builder;
+use crate::config::{Builder, Memory};
 use crate::diagnose::reproduce::may_come_again;
 use crate::exploration::first_waits::FirstWait;
 use crate::verdict::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -53,6 +54,7 @@ use crate::diagnose::crash_report;
 use crate::diagnose::minimize::{Budget, Looks, Probe, leads_to};
 use crate::exploration::between_executions::Watch;
 use crate::verdict::report::{Passed, Verdict};
+use crate::verdict::weak::WeakMemory;
 
 /// The exploration of one closure.
 struct Exploration<'a> {
@@ -144,6 +146,39 @@ pub(crate) fn explored(
         exploring.end();
     }
     explored
+}
+
+/// [`explored`] under the memory model of the settings: under [`Memory::Auto`] first under
+/// sequential consistency, and then under C11 if that has other executions.
+#[track_caller]
+pub(crate) fn explored_as_set(
+    settings: &Builder,
+    main: &dyn Work,
+    given: Option<Schedule>,
+    site: Site,
+) -> Result<Passed, Box<Failure>> {
+    let is_given = given.is_some();
+    let passed = explored(settings, main, given, site)?;
+    let operation = match &passed.weak {
+        WeakMemory::Possible { operation } if !is_given => operation.clone(),
+        _ => return Ok(passed),
+    };
+    if passed.verdict != Verdict::Complete {
+        return Ok(passed);
+    }
+    let sequential = passed.driver.stats.complete;
+    let left = |limit: Duration| limit.saturating_sub(passed.elapsed);
+    let under_c11 = Builder {
+        memory: Memory::C11,
+        max_duration: settings.max_duration.map(left),
+        ..settings.clone()
+    };
+    let mut passed = explored(&under_c11, main, None, site)?;
+    passed.weak = WeakMemory::Explored {
+        operation,
+        sequential,
+    };
+    Ok(passed)
 }
 
 /// Prints the remaining lines when the user interrupts the process.
@@ -451,11 +486,17 @@ impl Exploration<'_> {
             }
             _ => None,
         };
+        let weak = match (self.settings.memory, driver.looked_out()) {
+            (Memory::C11, _) => WeakMemory::Asked,
+            (_, Some(found)) => WeakMemory::of(found, &driver.machine.names),
+            (_, None) => WeakMemory::Unasked,
+        };
         let passed = Passed {
             driver,
             verdict,
             gives_up,
             could_await,
+            weak,
             outcomes: self.watch.outcomes.take(),
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,

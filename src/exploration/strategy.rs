@@ -46,16 +46,20 @@ impl Builder {
             explicit: self.expect_explicit_explore,
         };
         let weak = match self.memory {
-            Memory::Sc => None,
+            Memory::Auto | Memory::Sc => None,
             Memory::C11 => Some(explorer.weak().unwrap_or_else(|| {
                 // The explorer does not search the graphs, and the driver still needs the graph of
                 // each execution.
                 Rc::new(RefCell::new(WeakMemory::new(Free::Last)))
             })),
         };
+        let explores = explorer.explores();
         let mut driver = PooledDriver::new(explorer, limits, bounds);
         if let Some(weak) = weak {
             driver.weaken(weak);
+        }
+        if explores && self.looks_out() {
+            driver.look_out();
         }
         driver
     }
@@ -136,6 +140,15 @@ impl Builder {
             Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
             Algorithm::Pos => self.sampler(Pos::default(), seed),
         }
+    }
+
+    /// Whether executions under sequential consistency are checked for weak behaviour.
+    pub(crate) fn looks_out(&self) -> bool {
+        self.memory == Memory::Auto
+            && self.algorithm == Algorithm::Optimal
+            && self.order == Order::DepthFirst
+            && self.bound().is_none()
+            && self.checkpoint_file.is_none()
     }
 
     /// Checks that the settings do not ask for what is explored under sequential consistency alone.

@@ -5,3 +5,4 @@ pub(crate) mod estimated;
 pub(crate) mod failure;
 pub(crate) mod outcomes;
 pub(crate) mod report;
+pub(crate) mod weak;

@@ -17,6 +17,7 @@ use crate::rt::plural::counted;
 use crate::rt::report::source::Sources;
 use crate::verdict::estimated::{at_least, estimated};
 use crate::verdict::outcomes::Outcomes;
+use crate::verdict::weak::WeakMemory;
 
 /// Result of an exploration that found no failure.
 ///
@@ -87,6 +88,8 @@ pub struct Report {
     ///
     /// An execution counts for the place where it diverges from the one before it.
     pub hotspots: Vec<Hotspot>,
+    /// What the exploration says about weak memory.
+    pub weak: WeakMemory,
     /// Number of further runs of the closure, which are not among the executions above.
     ///
     /// Such a run checks whether a delayed thread uses [freed
@@ -127,6 +130,7 @@ pub(crate) struct Passed {
     pub(crate) gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and that could be explored as one step.
     pub(crate) could_await: Option<String>,
+    pub(crate) weak: WeakMemory,
     /// The outcomes that the test has recorded, if it has recorded any.
     pub(crate) outcomes: Option<Box<Outcomes>>,
 }
@@ -200,6 +204,7 @@ impl Passed {
             estimate,
             estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),
             hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
+            weak: self.weak.clone(),
             reruns: (self.ran + self.before).saturating_sub(stats.begun()),
             elapsed: *elapsed,
             before: self.before,
@@ -364,12 +369,13 @@ impl fmt::Display for Report {
         if self.reruns > self.executions + self.pruned {
             write!(f, ", most of it in {} besides", counted(self.reruns, "run"))?;
         }
-        match self.before {
-            0 => Ok(()),
-            before => {
-                let before = counted(before, "execution");
-                write!(f, " since it was taken up behind {before}")
-            }
+        if self.before > 0 {
+            let before = counted(self.before, "execution");
+            write!(f, " since it was taken up behind {before}")?;
+        }
+        match &self.weak {
+            WeakMemory::Unasked => Ok(()),
+            weak => write!(f, "; {weak}"),
         }
     }
 }

@@ -44,7 +44,7 @@ use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
-use crate::rt::engine::weak_memory::WeakMemory;
+use crate::rt::engine::weak_memory::{LookOut, WeakMemory, WeakStep};
 use crate::rt::engine::{Coverage, Execution, Explorer};
 use crate::rt::lifetime::delayed_use::RawUses;
 use crate::rt::lifetime::owners::{Owners, Releases};
@@ -231,6 +231,8 @@ pub(crate) struct Driver {
     hidden: Option<Box<(Trace, HappensBefore, Machine)>>,
     /// The graph of the execution, if memory is C11's.
     weak: Option<Rc<RefCell<WeakMemory>>>,
+    /// The look-out for weak behaviour, if executions are checked for that.
+    lookout: Option<Box<LookOut>>,
 }
 
 impl Driver {
@@ -250,6 +252,17 @@ impl Driver {
         self.machine.order_stores();
         self.trace.is_weak = true;
         self.weak = Some(weak);
+    }
+
+    /// Checks each execution from now on for operations that have other outcomes under C11.
+    pub(crate) fn look_out(&mut self) {
+        self.lookout = Some(Box::new(LookOut::new()));
+    }
+
+    /// The result of the look-out, if there is one.
+    pub(crate) fn looked_out(&self) -> Option<Option<&WeakStep>> {
+        let lookout = self.lookout.as_ref()?;
+        Some(lookout.found.as_ref())
     }
 
     /// Whether memory is C11's.
@@ -507,6 +520,10 @@ impl Driver {
             self.compute_clocks();
         }
         let blocked = self.pending(end);
+        if let Some(lookout) = &mut self.lookout {
+            let kept = self.plan.common_prefix.min(self.trace.len());
+            lookout.look(&self.machine, &self.trace, kept, &blocked);
+        }
         self.explorer.finish(&Execution {
             trace: &self.trace,
             clocks: &self.clocks,

@@ -126,6 +126,10 @@ pub(crate) trait Explorer {
     fn resume(&mut self, _unfinished: &Unfinished) -> bool {
         false
     }
+    /// Whether the explorer explores more than one execution.
+    fn explores(&self) -> bool {
+        true
+    }
     /// The graphs that the explorer shares with the driver, if memory is C11's.
     fn weak(&self) -> Option<Rc<RefCell<WeakMemory>>> {
         None

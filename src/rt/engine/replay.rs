@@ -213,6 +213,10 @@ impl<W: ReplayPolicy> Explorer for Replay<W> {
         !self.started
     }
 
+    fn explores(&self) -> bool {
+        false
+    }
+
     fn coverage(&self) -> Coverage {
         Coverage::Replayed
     }

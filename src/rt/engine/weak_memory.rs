@@ -9,9 +9,11 @@
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};
-use crate::rt::event::{Event, Trace};
+use crate::rt::event::verdict::Blocked;
+use crate::rt::event::{Event, Site, Trace};
 use crate::rt::memory::c11::{Axioms, C11, WaitList};
 use crate::rt::memory::graph::Graph;
+use crate::rt::memory::lookout::Lookout;
 use crate::rt::memory::operation::{self as graph, Fences};
 use crate::rt::memory::search::{Free, Search};
 use crate::rt::memory::{self, Access, MemoryModel};
@@ -23,71 +25,49 @@ use crate::rt::relation::independence::{Class, Label};
 /// The number of locations in the set of a wait that an alternative can name.
 const LOCATIONS: u32 = 256;
 
+/// The accesses of an execution, as a graph has them.
+#[derive(Default)]
+struct Accesses {
+    /// Whether an object has an event in this execution.
+    met: Vec<bool>,
+}
+
 /// The graph of the current execution, and the search over graphs.
 pub(crate) struct WeakMemory {
     pub(crate) search: Search<C11>,
     /// The number of steps that the graph has.
     taken: usize,
-    /// Whether an object has an event in this execution.
-    met: Vec<bool>,
+    accesses: Accesses,
     outcomes: Vec<memory::Outcome>,
     /// What a test does with the graph of each execution that has ended.
     #[cfg(test)]
     pub(crate) at_end: Option<Box<dyn FnMut(&Graph)>>,
 }
 
-impl WeakMemory {
-    pub(crate) fn new(free: Free) -> WeakMemory {
-        let model = C11::new(Graph::new(1), Axioms::Rc11);
-        WeakMemory {
-            search: Search::new(model, free),
-            taken: 0,
-            met: Vec::new(),
-            outcomes: Vec::new(),
-            #[cfg(test)]
-            at_end: None,
-        }
-    }
-
-    /// Another execution begins, which has its first steps in common with the last one. Without a
-    /// number the execution has nothing to do with the last one.
-    pub(crate) fn begin(&mut self, kept: Option<usize>) {
-        self.search.model.clear();
-        self.met.clear();
-        self.taken = 0;
-        match kept {
-            Some(kept) => debug_assert!(kept <= self.search.depth()),
-            None => self.search.forget(),
-        }
-    }
-
-    /// The execution returns to this number of events.
-    pub(crate) fn cut(&mut self, events: usize) {
-        while self.taken > events {
-            self.search.model.undo();
-            self.taken -= 1;
-        }
-        self.search.cut(events);
-    }
-
-    /// The object has an event now.
-    fn meet(&mut self, machine: &Machine, object: ObjectId) {
+impl Accesses {
+    /// Notes that the object has an event in this execution. Returns whether it had one before.
+    fn has_met(&mut self, object: ObjectId) -> bool {
         if object == ObjectId::NONE {
-            return;
+            return true;
         }
         if self.met.len() <= object.index() {
             self.met.resize(object.index() + 1, false);
         }
-        if !std::mem::replace(&mut self.met[object.index()], true) {
-            self.search.model.meet(object, &machine.initial(object));
+        std::mem::replace(&mut self.met[object.index()], true)
+    }
+
+    /// The object has an event now.
+    fn meet(&mut self, model: &mut C11, machine: &Machine, object: ObjectId) {
+        if !self.has_met(object) {
+            model.meet(object, &machine.initial(object));
         }
     }
 
     /// The access of this announced operation of `thread`, which has made so many events.
-    pub(crate) fn access(
+    fn access(
         &mut self,
-        machine: &Machine,
-        trace: &Trace,
+        model: &mut C11,
+        (machine, trace): (&Machine, &Trace),
         (thread, events): (ThreadId, u32),
         operation: &Operation,
     ) -> Access {
@@ -130,9 +110,8 @@ impl WeakMemory {
             OpKind::Wait { set, seen, .. } => {
                 let seen: Vec<(ObjectId, u64)> = machine.looked_at(set, seen).collect();
                 for &(object, _) in &seen {
-                    self.meet(machine, object);
+                    self.meet(model, machine, object);
                 }
-                let model = &mut self.search.model;
                 let sets = &mut model.graph_mut().sets;
                 if sets.len() < machine.sets.len() {
                     *sets = machine.sets.clone();
@@ -144,13 +123,60 @@ impl WeakMemory {
             }
             other => graph::OpKind::Other(other),
         };
-        self.meet(machine, object);
+        self.meet(model, machine, object);
         Access {
             operation: graph::Operation { object, kind },
             fences,
             ended,
             until: None,
         }
+    }
+}
+
+impl WeakMemory {
+    pub(crate) fn new(free: Free) -> WeakMemory {
+        let model = C11::new(Graph::new(1), Axioms::Rc11);
+        WeakMemory {
+            search: Search::new(model, free),
+            taken: 0,
+            accesses: Accesses::default(),
+            outcomes: Vec::new(),
+            #[cfg(test)]
+            at_end: None,
+        }
+    }
+
+    /// Another execution begins, which has its first steps in common with the last one. Without a
+    /// number the execution has nothing to do with the last one.
+    pub(crate) fn begin(&mut self, kept: Option<usize>) {
+        self.search.model.clear();
+        self.accesses.met.clear();
+        self.taken = 0;
+        match kept {
+            Some(kept) => debug_assert!(kept <= self.search.depth()),
+            None => self.search.forget(),
+        }
+    }
+
+    /// The execution returns to this number of events.
+    pub(crate) fn cut(&mut self, events: usize) {
+        while self.taken > events {
+            self.search.model.undo();
+            self.taken -= 1;
+        }
+        self.search.cut(events);
+    }
+
+    /// The access of this announced operation of `thread`, which has made so many events.
+    pub(crate) fn access(
+        &mut self,
+        machine: &Machine,
+        trace: &Trace,
+        of: (ThreadId, u32),
+        operation: &Operation,
+    ) -> Access {
+        let model = &mut self.search.model;
+        (self.accesses).access(model, (machine, trace), of, operation)
     }
 
     /// The announced operation of `thread` as an access; `None` if there is none.
@@ -331,6 +357,134 @@ impl WeakMemory {
         } else {
             self.search.step(thread, &access, came_out);
         }
+    }
+}
+
+/// An operation that has another outcome under C11 than under sequential consistency.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakStep {
+    pub(crate) operation: Operation,
+    pub(crate) site: Site,
+    pub(crate) thread: ThreadId,
+}
+
+/// The executions under sequential consistency, as the look-out sees them
+/// ([`Lookout`](crate::rt::memory::lookout::Lookout)).
+pub(crate) struct LookOut {
+    lookout: Lookout,
+    accesses: Accesses,
+    /// The number of events of the last execution that the look-out has taken.
+    taken: usize,
+    /// The first operation that was found, if any. Then the look-out looks no more.
+    pub(crate) found: Option<WeakStep>,
+}
+
+impl LookOut {
+    pub(crate) fn new() -> LookOut {
+        LookOut {
+            lookout: Lookout::new(Graph::new(1)),
+            accesses: Accesses::default(),
+            taken: 0,
+            found: None,
+        }
+    }
+
+    /// Looks at an execution that has ended. It has its first events in common with the one before.
+    pub(crate) fn look(
+        &mut self,
+        machine: &Machine,
+        trace: &Trace,
+        kept: usize,
+        blocked: &[Blocked],
+    ) {
+        if self.found.is_some() {
+            return;
+        }
+        self.taken = self.taken.min(kept);
+        let is_new = |event: &Event| event.label.writes_atomic().is_some();
+        if !trace.events()[kept..].iter().any(is_new) && !blocked.iter().any(waits) {
+            return;
+        }
+        self.lookout.shorten(self.taken);
+        self.accesses.met.clear();
+        for event in &trace.events()[..self.taken] {
+            self.accesses.has_met(event.operation.object);
+        }
+        for position in self.taken..trace.len() {
+            let event = trace.at(position as u32);
+            let Event {
+                thread,
+                index,
+                operation,
+                ..
+            } = *event;
+            let model = self.lookout.model();
+            let of = (thread, index);
+            let access = (self.accesses).access(model, (machine, trace), of, &operation);
+            if position >= kept && self.lookout.weak_outcome(thread, &access).is_some() {
+                return self.find(thread, &operation, event.site);
+            }
+            let came_out = self.came_out(event, &access);
+            self.lookout.take(thread, &access, came_out);
+        }
+        self.taken = trace.len();
+        for blocked in blocked.iter().filter(|blocked| waits(blocked)) {
+            let of = (blocked.thread, machine.events_of(blocked.thread));
+            let model = self.lookout.model();
+            let access = (self.accesses).access(model, (machine, trace), of, &blocked.operation);
+            if self.lookout.weak_outcome(blocked.thread, &access).is_some() {
+                return self.find(blocked.thread, &blocked.operation, blocked.site);
+            }
+        }
+    }
+
+    /// The outcome that an event of an execution under sequential consistency has.
+    fn came_out(&mut self, event: &Event, access: &Access) -> memory::Outcome {
+        if let Outcome::Released { quiescent_at } = event.outcome {
+            return released(quiescent_at as u32);
+        }
+        let object = access.operation.object;
+        match access.operation.kind {
+            graph::OpKind::Load { .. } => memory::Outcome::Reads(self.lookout.last_store(object)),
+            graph::OpKind::Store { .. } => memory::Outcome::Behind(self.lookout.last_store(object)),
+            graph::OpKind::Rmw { .. } => memory::Outcome::Modifies(self.lookout.last_store(object)),
+            graph::OpKind::CompareExchange { .. } => {
+                let last = self.lookout.last_store(object);
+                match event.outcome.succeeded() {
+                    true => memory::Outcome::Modifies(last),
+                    false => memory::Outcome::Reads(last),
+                }
+            }
+            // A wait that has no newest outcome was let go on by its machine.
+            _ => match self.lookout.newest(event.thread, access) {
+                Some(newest) => with_alternative(newest, event.alternative),
+                None => released(0),
+            },
+        }
+    }
+
+    fn find(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
+        self.found = Some(WeakStep {
+            operation: *operation,
+            site,
+            thread,
+        });
+        self.lookout = Lookout::new(Graph::new(1));
+    }
+}
+
+/// Whether the thread waits for a change.
+fn waits(blocked: &Blocked) -> bool {
+    matches!(blocked.operation.kind, OpKind::Wait { .. })
+}
+
+/// The outcome of an operation on another object with this alternative. A wait has none.
+fn with_alternative(outcome: memory::Outcome, alternative: u32) -> memory::Outcome {
+    match outcome {
+        memory::Outcome::Other { label, .. } if !label.is_wait() => {
+            memory::Outcome::Other { alternative, label }
+        }
+        outcome => outcome,
     }
 }
 

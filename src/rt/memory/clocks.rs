@@ -27,6 +27,11 @@ impl Rows {
         }
     }
 
+    /// The number of threads that there is room for.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
     /// Makes room for so many threads. The rows keep what they know.
     pub(super) fn widen(&mut self, threads: usize) {
         let rows = self.words.len() / self.width.max(1);

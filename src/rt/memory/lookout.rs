@@ -13,8 +13,8 @@ use super::c11::{Axioms, C11};
 use super::clocks::{NOTHING, Row, Rows};
 use super::graph::Graph;
 use super::sc::newest_outcomes;
-use super::{Access, Decision, MemoryModel, Outcome};
-use crate::rt::event::id::ThreadId;
+use super::{Access, Decision, MemoryModel, Outcome, StoreRef};
+use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::memory::operation::OpKind;
 
 /// An execution under sequential consistency that is looked at.
@@ -22,9 +22,11 @@ use crate::rt::memory::operation::OpKind;
 pub(crate) struct Lookout {
     model: C11,
     clocks: Rows,
-    /// For each event what comes before it in the trace, with how much there was of the clocks
-    /// before.
-    rows: Vec<(Row, usize)>,
+    /// For each event what comes before it in the trace.
+    rows: Vec<Row>,
+    /// For each step how much there was of the clocks before it.
+    marks: Vec<usize>,
+    outcomes: Vec<Outcome>,
 }
 
 impl Lookout {
@@ -35,33 +37,83 @@ impl Lookout {
             model: C11::new(graph, Axioms::Rc11),
             clocks: Rows::new(threads),
             rows: Vec::new(),
+            marks: Vec::new(),
+            outcomes: Vec::new(),
         }
+    }
+
+    /// The model, to which a caller introduces objects.
+    pub(crate) fn model(&mut self) -> &mut C11 {
+        &mut self.model
+    }
+
+    /// Takes events back until so many steps are left.
+    pub(crate) fn shorten(&mut self, steps: usize) {
+        while self.marks.len() > steps {
+            self.undo();
+        }
+    }
+
+    /// The last store of an atomic.
+    pub(crate) fn last_store(&self, object: ObjectId) -> StoreRef {
+        let graph = self.model.graph();
+        graph.store_at(object, graph.last_place(object))
     }
 
     /// An outcome that `access`, as the next event of `thread`, has under C11 and not under
     /// sequential consistency: the newest one, if there are several.
     pub(crate) fn weak_outcome(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome> {
+        if access.waits() && !access.is_to_atomic() {
+            return self.weak_wait(thread, access);
+        }
         if !access.is_to_atomic() {
             return None;
         }
         let object = access.operation.object;
-        let graph = self.model.graph();
-        let row = self.row_of(thread);
-        let knows = |position: u32| {
-            let event = graph.at(position);
-            self.clocks.get(row, event.thread) > event.index
-        };
-        let end = graph.floor_of(object, knows);
-        debug_assert!(graph.floor(thread, object) <= end);
-        let mut outcomes = Vec::new();
+        let end = self.sequential_floor(thread, object);
+        debug_assert!(self.model.graph().floor(thread, object) <= end);
+        if end == 0 {
+            return None;
+        }
+        let mut outcomes = std::mem::take(&mut self.outcomes);
         self.model
             .outcomes_before(thread, access, end, &mut outcomes);
-        outcomes.first().copied()
+        let first = outcomes.first().copied();
+        self.outcomes = outcomes;
+        first
+    }
+
+    /// [`Lookout::weak_outcome`] of a wait for one of several objects.
+    fn weak_wait(&mut self, thread: ThreadId, access: &Access) -> Option<Outcome> {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        self.model.outcomes(thread, access, &mut outcomes);
+        let is_weak = |outcome: &Outcome| {
+            let Outcome::Reads(store) = *outcome else {
+                return false;
+            };
+            let graph = self.model.graph();
+            let object = graph.object_of(store);
+            graph.place(object, store) < self.sequential_floor(thread, object)
+        };
+        let found = outcomes.iter().copied().find(is_weak);
+        self.outcomes = outcomes;
+        found
+    }
+
+    /// The place of the newest store that comes before the thread's next event in the trace, itself
+    /// or through an event that reads it.
+    fn sequential_floor(&self, thread: ThreadId, object: ObjectId) -> usize {
+        let graph = self.model.graph();
+        let row = self.row_of(thread);
+        graph.floor_of(object, |position: u32| {
+            let event = graph.at(position);
+            self.clocks.get(row, event.thread) > event.index
+        })
     }
 
     fn row_of(&self, thread: ThreadId) -> Row {
         let last = self.model.graph().last_of(thread);
-        last.map_or(NOTHING, |last| self.rows[last as usize].0)
+        last.map_or(NOTHING, |last| self.rows[last as usize])
     }
 }
 
@@ -88,15 +140,22 @@ impl MemoryModel for Lookout {
     }
 
     fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
-        let mark = self.clocks.mark();
+        self.marks.push(self.clocks.mark());
         let row = self.row_of(thread);
+        let joined = match access.operation.kind {
+            OpKind::Join { child } => self.row_of(child),
+            _ => NOTHING,
+        };
         self.model.take(thread, access, outcome);
         let graph = self.model.graph();
-        let event = graph.at(graph.len() as u32 - 1);
-        let row = self.clocks.with(row, thread, event.index + 1);
-        if let OpKind::Join { child } = access.operation.kind {
-            self.clocks.add(row, self.row_of(child));
+        let threads = graph.threads().count();
+        if threads > self.clocks.width() {
+            self.clocks.widen(threads);
         }
+        let last = graph.len() as u32 - 1;
+        let event = graph.at(last);
+        let row = self.clocks.with(row, thread, event.index + 1);
+        self.clocks.add(row, joined);
         if event.is_access() {
             // A read comes behind the store that it reads. A store comes behind the one before it,
             // and behind its readers.
@@ -104,22 +163,34 @@ impl MemoryModel for Lookout {
             let writes = usize::from(event.written.is_some());
             let place = graph.last_place(object) - writes;
             if let Some(before) = graph.position(graph.store_at(object, place)) {
-                self.clocks.add(row, self.rows[before as usize].0);
+                self.clocks.add(row, self.rows[before as usize]);
             }
             if writes > 0 {
-                for reader in graph.readers(object, place) {
-                    if let Some(&(before, _)) = self.rows.get(reader as usize) {
-                        self.clocks.add(row, before);
-                    }
+                for reader in graph
+                    .readers(object, place)
+                    .filter(|&reader| reader != last)
+                {
+                    self.clocks.add(row, self.rows[reader as usize]);
+                }
+            }
+        } else if event.label().is_some() {
+            // What an operation on another object depends on comes before it.
+            for (thread, &known) in graph.threads().zip(graph.past(last)) {
+                let mine = graph.positions_of(thread);
+                let before = known.checked_sub(1).map(|before| mine[before as usize]);
+                if let Some(before) = before.filter(|&before| (before as usize) < self.rows.len()) {
+                    self.clocks.add(row, self.rows[before as usize]);
                 }
             }
         }
-        self.rows.push((row, mark));
+        // The fences of the step come before it, and no event of another thread between them.
+        self.rows.resize(graph.len(), row);
     }
 
     fn undo(&mut self) {
         self.model.undo();
-        let (_, mark) = self.rows.pop().expect("there is an event");
+        self.rows.truncate(self.model.graph().len());
+        let mark = self.marks.pop().expect("there is a step");
         self.clocks.truncate(mark);
     }
 }

@@ -50,6 +50,7 @@ impl Default for Driver {
             raw_uses: None,
             hidden: None,
             weak: None,
+            lookout: None,
         }
     }
 }
@@ -87,6 +88,7 @@ impl Empty for Driver {
             raw_uses,
             hidden,
             weak,
+            lookout,
         } = self;
         machine.empty();
         trace.empty();
@@ -100,7 +102,8 @@ impl Empty for Driver {
         (*replayed, *begun, *unbroken, *again) = Default::default();
         (*free_from, *free_for, *position, *hints) = Default::default();
         (*current, *end, *ends_are_seen, *hidden) = (ThreadId::MAIN, None, false, None);
-        (*looks_for_raw_uses, *raw_uses, *weak) = (false, None, None);
+        (*looks_for_raw_uses, *raw_uses) = (false, None);
+        (*weak, *lookout) = (None, None);
     }
 }
 

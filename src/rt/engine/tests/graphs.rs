@@ -306,3 +306,49 @@ fn show() {
         }
     }
 }
+
+/// Every graph that the program has under sequential consistency; `None` beyond `most` executions.
+fn sequential(program: &Program, most: u64) -> Option<BTreeSet<Key>> {
+    let weak = Rc::new(RefCell::new(WeakMemory::new(Free::Last)));
+    let mut driver = driver(program, explorer("naive", TieBreak::Last));
+    driver.weaken(weak.clone());
+    let mut found = Found::default();
+    let mut keys = BTreeSet::new();
+    let ended = explore_on(
+        program,
+        &mut driver,
+        false,
+        &mut found,
+        |driver: &Driver| {
+            keys.insert(key(weak.borrow().search.model.graph()));
+            driver.stats.begun() <= most
+        },
+    );
+    ended.then_some(keys)
+}
+
+#[test]
+fn the_look_out_finds_weak_behaviour_where_there_is_some() {
+    let (mut weak, mut strong) = (0, 0);
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(20);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let mut program = program(seed);
+        program.orderings = Some(seed);
+        let Some((all, _)) = searched(&program, Free::Last, 300) else {
+            continue;
+        };
+        let Some(sequential) = sequential(&program, 1_000) else {
+            continue;
+        };
+        let mut driver = driver(&program, explorer("optimal", TieBreak::Last));
+        driver.look_out();
+        let mut found = Found::default();
+        explore_on(&program, &mut driver, false, &mut found, |_| true);
+        let says = driver.looked_out().is_some_and(|found| found.is_some());
+        let has_more = !all.keys().is_subset(&sequential);
+        assert_eq!(says, has_more, "seed {seed}: {}", program.listing());
+        *if says { &mut weak } else { &mut strong } += 1;
+    }
+    println!("{weak} programs with weak behaviour, {strong} without");
+}
