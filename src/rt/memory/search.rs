@@ -90,7 +90,7 @@ pub(crate) struct Search<M> {
 /// A thread that has not ended, and its next operation.
 pub(crate) type Next = (ThreadId, Access);
 
-impl<M: MemoryModel + Clone> Search<M> {
+impl<M: MemoryModel> Search<M> {
     pub(crate) fn new(model: M, free: Free) -> Search<M> {
         Search {
             model,
@@ -170,6 +170,11 @@ impl<M: MemoryModel + Clone> Search<M> {
     /// The execution returns to so many steps.
     pub(crate) fn cut(&mut self, steps: usize) {
         self.levels.truncate(steps + 1);
+    }
+
+    /// Whether the thread of the last step goes on behind a wakeup sequence.
+    pub(crate) fn lets_the_last_go_on(&self) -> bool {
+        self.free == Free::Last
     }
 
     /// The number of steps of the execution so far.

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
-use crate::rt::memory::Access;
 use crate::rt::memory::search::Free;
+use crate::rt::memory::{Access, MemoryModel};
 
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::weak_memory::{WeakMemory, is_released};
@@ -70,6 +70,9 @@ impl Explorer for Graphs {
                 alternative,
             });
         }
+        if let Some(choice) = go_on(weak, at) {
+            return choice;
+        }
         let mut able: Vec<(ThreadId, Access)> = Vec::new();
         let mut waiting: Vec<(ThreadId, Access)> = Vec::new();
         for &thread in at.machine.live() {
@@ -121,7 +124,6 @@ impl Explorer for Graphs {
         weak.note_ends(machine);
         #[cfg(test)]
         if let Some(look) = &mut weak.at_end {
-            use crate::rt::memory::MemoryModel;
             look(weak.search.model.graph());
         }
         let is_frozen = |position| execution.is_frozen(position);
@@ -144,4 +146,20 @@ impl Explorer for Graphs {
     fn memory(&self) -> usize {
         self.weak.borrow().search.bytes()
     }
+}
+
+/// The thread of the last step goes on, with the newest outcome, if the search chooses no thread by
+/// chance.
+fn go_on(weak: &mut WeakMemory, at: &Point<'_>) -> Option<Choice> {
+    let thread = at.last;
+    if !weak.search.lets_the_last_go_on() || !at.machine.enabled(thread) {
+        return None;
+    }
+    let access = weak.pending(at.machine, at.trace, thread)?;
+    let outcome = weak.search.model.newest(thread, &access)?;
+    let alternative = weak.alternative(thread, &access, outcome);
+    Some(Choice::Run(Step {
+        thread,
+        alternative,
+    }))
 }

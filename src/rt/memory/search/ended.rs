@@ -2,7 +2,7 @@
 
 use super::super::{Access, MemoryModel, Outcome};
 use super::{Level, Step};
-use crate::rt::event::id::ThreadId;
+use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::memory::operation::OpKind;
 use crate::rt::relation::independence::Label;
 
@@ -36,6 +36,8 @@ pub(super) struct Ended {
     /// What threads have announced that are blocked.
     pub(super) blocked: Vec<(ThreadId, Access)>,
     pub(super) has_sequential: bool,
+    /// Whether an await reads a store that is not the last one.
+    pub(super) has_stale: bool,
     /// How many events the execution before had as well.
     pub(super) kept: usize,
 }
@@ -73,8 +75,10 @@ impl Ended {
                     && event.reads().map(|store| graph.place(object, store)) != last,
             }
         });
+        let made: Vec<Made> = made.collect();
         Ended {
-            made: made.collect(),
+            has_stale: made.iter().any(|made| made.is_stale),
+            made,
             threads: graph
                 .threads()
                 .map(|t| {
@@ -93,6 +97,25 @@ impl Ended {
     pub(super) fn needs(&self, later: usize, earlier: usize) -> bool {
         let Made { step, time, .. } = self.made[earlier];
         self.past[later][step.thread.index()] > time
+    }
+
+    /// The events that write this atomic.
+    pub(super) fn stores(&self, object: ObjectId) -> impl Iterator<Item = usize> {
+        let made = self.made.iter().enumerate();
+        made.filter_map(move |(at, made)| {
+            let writes = made.modifies || matches!(made.outcome, Outcome::Behind(_));
+            (writes && made.step.access.operation.object == object).then_some(at)
+        })
+    }
+
+    /// The operation of a thread behind all events that do not need the one at `first`.
+    pub(super) fn next_without(&self, thread: ThreadId, first: usize) -> Option<Access> {
+        let mine = self.threads.get(thread.index())?;
+        let made = mine.partition_point(|&event| {
+            let event = event as usize;
+            event < first || !self.needs(event, first)
+        });
+        self.access(thread, made as u32)
     }
 
     /// Where the thread was spawned, if it was.

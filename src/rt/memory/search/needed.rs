@@ -5,11 +5,11 @@
 //! anyway: at the end of the sequence no step is asleep.
 
 use super::super::graph::Graph;
-use super::super::{Decision, MemoryModel, Outcome};
+use super::super::{Access, Decision, MemoryModel, Outcome};
 use super::plan::decided_among;
 use super::trap::Trap;
 use super::{Search, Step, survives};
-use crate::rt::event::id::ObjectId;
+use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::Label;
 
 /// A step that is asleep from so many events on.
@@ -37,7 +37,38 @@ fn has_old_await(graph: &Graph, first: usize) -> bool {
     })
 }
 
-impl<M: MemoryModel + Clone> Search<M> {
+/// An event of a sequence, apart from the graph.
+struct Copied {
+    position: u32,
+    thread: ThreadId,
+    access: Access,
+    /// The number of the event in its thread.
+    index: u32,
+    label: Option<Label>,
+    /// Of each thread, how many events it cannot be without.
+    past: Vec<u32>,
+}
+
+impl Copied {
+    fn of(graph: &Graph, position: u32) -> Copied {
+        let event = graph.at(position);
+        Copied {
+            position,
+            thread: event.thread,
+            access: event.access,
+            index: event.index,
+            label: event.label(),
+            past: graph.past(position).to_vec(),
+        }
+    }
+
+    /// Whether the event cannot be without the other one.
+    fn needs(&self, other: &Copied) -> bool {
+        self.past[other.thread.index()] > other.index
+    }
+}
+
+impl<M: MemoryModel> Search<M> {
     /// The events of `rest` that are needed behind the events of `path`. The graph has all of them,
     /// and begins with events up to `first`. The event at `last` is the reversed one.
     pub(super) fn needed(
@@ -48,72 +79,103 @@ impl<M: MemoryModel + Clone> Search<M> {
         last: u32,
         asleep: &[Asleep],
     ) -> Vec<u32> {
+        let start = self.levels[first].start;
         let graph = self.model.graph();
         // An await that reads an old store may be possible only together with others.
-        let start = self.levels[first].start;
         if !graph.sequential().is_empty() && has_old_await(graph, start) {
             return rest.to_vec();
         }
-        let whole = self.model.clone();
+        if rest.len() == 1 {
+            return rest.to_vec();
+        }
+        let whole: Vec<(ThreadId, Access, Outcome)> = (start as u32..graph.len() as u32)
+            .filter(|&position| graph.is_step(position))
+            .map(|position| {
+                let event = graph.at(position);
+                (event.thread, event.access, event.outcome)
+            })
+            .collect();
         let order: Vec<u32> = path.iter().chain(rest).copied().collect();
-        let woken = self.wakers(whole.graph(), first, &order, asleep);
+        let copied: Vec<Copied> = rest.iter().map(|&p| Copied::of(graph, p)).collect();
+        let woken = self.wakers(first, &order, asleep, &whole);
         let mut wanted: Vec<u32> = woken.iter().flatten().copied().chain([last]).collect();
         if self.lacks(Trap::Wakers) {
             wanted = vec![last];
         }
-        let mut needed: Vec<u32> = Vec::new();
+        let mut needed: Vec<&Copied> = Vec::new();
         // A count depends on every event on its object.
         let mut counted: Vec<ObjectId> = Vec::new();
-        for &position in rest.iter().rev() {
-            let mut later = wanted.iter().chain(&needed);
-            let label = whole.graph().at(position).label();
-            let is_wanted = later
-                .any(|&later| later == position || whole.graph().is_past(position, later))
-                || label.is_some_and(|label| counted.contains(&label.object()));
+        for event in copied.iter().rev() {
+            let is_wanted = wanted.contains(&event.position)
+                || needed.iter().any(|later| later.needs(event))
+                || (event.label).is_some_and(|label| counted.contains(&label.object()));
             if is_wanted {
-                counted.extend(label.filter(|label| label.has_count()).map(Label::object));
-                needed.push(position);
+                let label = event.label.filter(|label| label.has_count());
+                counted.extend(label.map(Label::object));
+                needed.push(event);
             }
         }
-        needed.reverse();
+        let needed: Vec<u32> = needed.iter().rev().map(|event| event.position).collect();
+        if needed.len() == rest.len() || self.lacks(Trap::Wakers) {
+            return needed;
+        }
         // The axiom on `SeqCst` may need several events to take an outcome away.
         let order: Vec<u32> = path.iter().chain(&needed).copied().collect();
-        let woken = self.wakers(whole.graph(), first, &order, asleep);
-        let all_wake = woken.iter().all(Option::is_some) || self.lacks(Trap::Wakers);
-        self.model = whole;
-        if all_wake { needed } else { rest.to_vec() }
+        let woken = self.wakers(first, &order, asleep, &whole);
+        if woken.iter().all(Option::is_some) {
+            needed
+        } else {
+            rest.to_vec()
+        }
     }
 
     /// For each step that is asleep the event that wakes it, if these events of the graph happen
-    /// behind those before `first`.
+    /// behind those before `first`. `whole` are the steps of the graph from there on, which are
+    /// there again afterwards.
     fn wakers(
         &mut self,
-        graph: &Graph,
         first: usize,
         order: &[u32],
         asleep: &[Asleep],
+        whole: &[(ThreadId, Access, Outcome)],
     ) -> Vec<Option<u32>> {
         let mut woken = vec![None; asleep.len()];
+        if asleep.is_empty() {
+            return woken;
+        }
         let start = self.levels[first].start as u32;
+        let graph = self.model.graph();
+        let steps: Vec<(u32, ThreadId, Access, Decision)> = (order.iter().enumerate())
+            .map(|(at, &position)| {
+                let before = &order[..at];
+                let is_there = |store: u32| store < start || before.contains(&store);
+                let event = graph.at(position);
+                let decision = decision(graph, position, is_there);
+                (position, event.thread, event.access, decision)
+            })
+            .collect();
         self.shorten(first);
-        for (at, &position) in order.iter().enumerate() {
-            let before = &order[..at];
-            let is_there = |store: u32| store < start || before.contains(&store);
-            let event = graph.at(position);
-            let decision = decision(graph, position, is_there);
-            let outcome = self.model.available(event.thread, &event.access, &decision);
+        for (at, (position, thread, access, decision)) in steps.into_iter().enumerate() {
+            let outcome = self.model.available(thread, &access, &decision);
             let outcome = outcome.expect("a part of a graph is possible");
-            self.model.take(event.thread, &event.access, outcome);
+            self.model.take(thread, &access, outcome);
             let last = self.model.graph().len() as u32 - 1;
             for (sleeper, woken) in asleep.iter().zip(&mut woken) {
                 if at >= sleeper.from
                     && woken.is_none()
-                    && (sleeper.step.thread == event.thread
+                    && (sleeper.step.thread == thread
                         || !survives(&mut self.model, &sleeper.step, last))
                 {
                     *woken = Some(position);
                 }
             }
+            if woken.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        self.shorten(first);
+        for (thread, access, outcome) in whole {
+            self.model.take(*thread, access, *outcome);
         }
         woken
     }

@@ -14,7 +14,7 @@ pub(super) struct Node {
     pub(super) children: Vec<Node>,
 }
 
-impl<M: MemoryModel + Clone> Search<M> {
+impl<M: MemoryModel> Search<M> {
     /// Plans the sequence of the events from `first` on, unless something that is asleep or planned
     /// there covers it.
     pub(super) fn plan(&mut self, first: usize) {

@@ -10,7 +10,7 @@
 //! are left out.
 
 use super::super::operation::{OpKind, Operation};
-use super::super::{Access, MemoryModel, Outcome, StoreRef};
+use super::super::{Access, Decision, MemoryModel, Outcome, StoreRef};
 use super::ended::{Ended, Made, without};
 use super::trap::Trap;
 use super::{Search, Step, commutes_with, is_available, is_within};
@@ -18,7 +18,7 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation;
 use crate::rt::relation::independence::{Class, Label};
 
-impl<M: MemoryModel + Clone> Search<M> {
+impl<M: MemoryModel> Search<M> {
     /// Appends these events of the execution to the graph, which has what they need. They read the
     /// same stores, and the stores among them keep their order.
     fn append(&mut self, ended: &Ended, events: impl IntoIterator<Item = usize>) {
@@ -71,6 +71,11 @@ impl<M: MemoryModel + Clone> Search<M> {
     /// Plans what is possible without the event at `first`. The graph ends before the event.
     pub(super) fn reverse(&mut self, ended: &Ended, first: usize) {
         let Made { step, modifies, .. } = ended.made[first];
+        let looks_at_awaits = ended.has_sequential && !self.lacks(Trap::Awaits);
+        let has_awaits = looks_at_awaits && ended.has_stale;
+        if !has_awaits && !self.may_plan(ended, first) {
+            return;
+        }
         let rest = first + 1..ended.made.len();
         let rest: Vec<usize> = rest.filter(|&event| !ended.needs(event, first)).collect();
         if step.access.is_to_atomic() {
@@ -90,9 +95,85 @@ impl<M: MemoryModel + Clone> Search<M> {
         } else if let OpKind::Wait { .. } | OpKind::Other(_) = step.access.operation.kind {
             self.reverse_other(ended, first, &rest);
         }
-        if ended.has_sequential && !self.lacks(Trap::Awaits) {
+        if has_awaits {
             self.reverse_behind_awaits(ended, first, &rest);
         }
+    }
+
+    /// Whether the event at `first` may have an outcome, or a conflict with an operation of another
+    /// thread, that is not known to be planned or explored. The answer needs no graph but the one
+    /// before the event.
+    fn may_plan(&self, ended: &Ended, first: usize) -> bool {
+        let step = ended.made[first].step;
+        let Operation { object, kind } = step.access.operation;
+        let others = |may_conflict: &dyn Fn(&Access) -> bool| {
+            let mut threads = self.model.graph().threads();
+            threads.any(|thread| {
+                let next = || ended.next_without(thread, first);
+                thread != step.thread && next().is_some_and(|access| may_conflict(&access))
+            })
+        };
+        let is_rival = |access: &Access| {
+            let kind = access.operation.kind;
+            access.operation.object == object
+                && matches!(kind, OpKind::Rmw { .. } | OpKind::CompareExchange { .. })
+        };
+        let has_other_store = || {
+            let mut stores = ended.stores(object);
+            stores.any(|store| ended.made[store].step.thread != step.thread)
+        };
+        match kind {
+            OpKind::Fence { .. } | OpKind::Spawn { .. } | OpKind::Join { .. } => false,
+            OpKind::Wait { .. } => true,
+            OpKind::Other(operation::OpKind::Choose { .. } | operation::OpKind::NotifyOne) => true,
+            OpKind::Other(_) if object == ObjectId::NONE => false,
+            OpKind::Other(_) => others(&|access| {
+                access.operation.object == object
+                    || matches!(access.operation.kind, OpKind::Wait { .. })
+            }),
+            OpKind::Load { .. } => self.may_read_another(ended, first),
+            OpKind::Rmw { .. } => self.may_read_another(ended, first) || others(&is_rival),
+            OpKind::CompareExchange { spurious: true, .. } => true,
+            OpKind::CompareExchange { .. } => has_other_store() || others(&is_rival),
+            OpKind::Store { .. } => has_other_store(),
+        }
+    }
+
+    /// Whether the load or read-modify-write at `first` may read another store, and that is neither
+    /// asleep nor planned by itself.
+    fn may_read_another(&self, ended: &Ended, first: usize) -> bool {
+        let step = ended.made[first].step;
+        let object = step.access.operation.object;
+        let graph = self.model.graph();
+        let level = &self.levels[first];
+        let is_known = |store: StoreRef| {
+            let is_it = |step: &Step| match step.decision {
+                Decision::Reads(other) | Decision::Modifies(other) => other == store,
+                _ => false,
+            };
+            let mut asleep = level.sleep.iter();
+            let mut planned = level.tree.iter();
+            is_it(&step)
+                || asleep.any(|other| other.thread == step.thread && is_it(other))
+                || planned.any(|node| {
+                    node.step.thread == step.thread && node.children.is_empty() && is_it(&node.step)
+                })
+        };
+        // The fences of the step may move the floor up, and a lower one is safe.
+        let floor = graph.floor(step.thread, object);
+        let places = floor..=graph.last_place(object);
+        if places
+            .into_iter()
+            .any(|place| !is_known(graph.store_at(object, place)))
+        {
+            return true;
+        }
+        let mut later = ended.stores(object).filter(|&store| store > first);
+        later.any(|store| {
+            let made = &ended.made[store];
+            let name = StoreRef::of(made.step.thread, made.index);
+            !ended.needs(store, first) && !is_known(name)
+        })
     }
 
     /// Plans the other alternatives of the operation at `first`, which is a wait or on another object
