@@ -24,8 +24,9 @@
 //!
 //! * **Explored**: every trace, exactly once, and every outcome that an operation can have, such as
 //!   which waiter `notify_one` wakes. [`Report::complete`] says whether everything was explored.
-//! * **Not explored**: behaviour that only weak memory shows. Values are sequentially consistent
-//!   whatever the memory ordering says.
+//! * **Weak memory**: executions under sequential consistency come first. If C11 allows others,
+//!   they are explored next ([`Memory`]); [`Report::weak`] says which of the two is the case.
+//! * **Not explored**: load buffering and values out of thin air, which C++20 allows formally.
 //! * **Data races**: the detector uses the memory orderings as written. A `Relaxed` store publishes
 //!   nothing, and an access to plain memory ([`cell::UnsafeCell`]) that relies on such a store is a
 //!   failure.

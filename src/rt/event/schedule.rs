@@ -195,12 +195,6 @@ impl Schedule {
         self.is_weak
     }
 
-    /// The same schedule, of C11 or not.
-    pub(crate) fn with_weak(mut self, is_weak: bool) -> Schedule {
-        self.is_weak = is_weak;
-        self
-    }
-
     /// Whether ends of threads are among the steps.
     pub(crate) fn has_ends(&self) -> bool {
         self.has_ends

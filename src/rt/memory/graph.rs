@@ -35,7 +35,8 @@ pub(crate) struct Event {
     pub(crate) outcome: Outcome,
     /// The object that was accessed. A wait has accessed the location that has changed.
     object: ObjectId,
-    /// The value that was read; 0 if nothing was.
+    /// The value that was read; 0 if the event reads none.
+    #[cfg(test)]
     pub(crate) read: u64,
     /// The value that was written, if one was.
     pub(crate) written: Option<u64>,
@@ -699,6 +700,7 @@ impl Graph {
             access: *access,
             outcome,
             object,
+            #[cfg(test)]
             read,
             written,
             order,

@@ -6,15 +6,22 @@
 
 use super::c11::outcomes_between;
 use super::graph::Graph;
-use super::{Access, Decision, MemoryModel, Outcome};
+use super::{Access, Outcome};
+#[cfg(test)]
+use super::{Decision, MemoryModel};
+#[cfg(test)]
 use crate::rt::event::grant::Grant;
+#[cfg(test)]
 use crate::rt::event::id::ThreadId;
 
+/// The model alone, for tests: the engine of sequential consistency has no graphs.
+#[cfg(test)]
 #[derive(Clone, Debug)]
 pub(crate) struct Sc {
     graph: Graph,
 }
 
+#[cfg(test)]
 impl Sc {
     pub(crate) fn new(graph: Graph) -> Sc {
         Sc { graph }
@@ -32,6 +39,7 @@ pub(super) fn newest_outcomes(graph: &Graph, access: &Access, outcomes: &mut Vec
     }
 }
 
+#[cfg(test)]
 impl MemoryModel for Sc {
     fn graph(&self) -> &Graph {
         &self.graph

@@ -41,7 +41,6 @@ fn has_old_await(graph: &Graph, first: usize) -> bool {
 struct Copied {
     position: u32,
     thread: ThreadId,
-    access: Access,
     /// The number of the event in its thread.
     index: u32,
     label: Option<Label>,
@@ -55,7 +54,6 @@ impl Copied {
         Copied {
             position,
             thread: event.thread,
-            access: event.access,
             index: event.index,
             label: event.label(),
             past: graph.past(position).to_vec(),
