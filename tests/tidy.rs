@@ -728,7 +728,7 @@ const LONG_COMMENTS_LEFT: &[(&str, usize)] = &[
     ("tests/loops/fairness.rs", 2),
     ("tests/loops/giving_up.rs", 9),
     ("tests/loops/hintless.rs", 3),
-    ("tests/loops/livelocks.rs", 3),
+    ("tests/loops/livelocks.rs", 2),
     ("tests/loops/main.rs", 1),
     ("tests/loops/max_rounds.rs", 2),
     ("tests/loops/polling.rs", 3),

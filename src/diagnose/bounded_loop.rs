@@ -10,19 +10,23 @@
 use std::mem::discriminant;
 use std::ptr;
 
-use crate::diagnose::minimize::Probe;
+use crate::diagnose::minimize::{Looks, Probe, leads_to};
 use crate::exploration::first_waits::FirstWait;
 use crate::rt::engine::driver::Driver;
+use crate::rt::engine::replay::Replay;
 use crate::rt::engine::solo_run::Further;
 use crate::rt::event::Event;
 use crate::rt::event::verdict::End;
 use crate::rt::exec::pooled_runtime::PooledDriver;
-use crate::rt::exec::run::{Explored, explore_a_few};
+use crate::rt::exec::run::{Explored, Found, explore_a_few};
 use crate::rt::exec::state_capture::StateCapture;
-use crate::rt::object::machine::{AwaitLoop, Spot, WaitsAt, look};
+use crate::rt::object::machine::{AwaitLoop, Learnt, Spot, WaitsAt, look};
 
 /// The most reads in a round of a loop that is explored as one step.
 const LOOKS_MAX: usize = 64;
+
+/// The most events for which a livelock goes on, to see whether its loops end by themselves.
+const FURTHER_MAX: usize = 1_000_000;
 
 /// A loop that was taken to wait for a change, and gives up by itself.
 #[derive(Clone, Debug)]
@@ -65,6 +69,29 @@ impl Probe<'_> {
             (Some(_), _) => None,
         };
         waits.filter_map(stays).collect()
+    }
+
+    /// Whether this execution, which was taken for a livelock, ends if its loops go on: one of them
+    /// ends by itself, after more rounds than a livelock has. The execution goes on as far as the
+    /// limit of events allows. If the limit is very high, it goes on for a million events: without
+    /// a limit, the execution of a livelock would never end.
+    pub(crate) fn ends_after_all(&mut self, found: &Found) -> bool {
+        if !matches!(found.end, End::Livelock { .. }) || self.learnt.patient {
+            return false;
+        }
+        let learnt = Learnt {
+            patient: true,
+            ..self.learnt.clone()
+        };
+        let explorer = Box::new(Replay::new(leads_to(found)));
+        let mut driver = self.settings.driver(explorer, learnt);
+        driver.limit_events(found.driver.executed().len() + FURTHER_MAX);
+        match self.goes_on(driver, 1, Looks::default()).0 {
+            Explored::Passed(_) => true,
+            Explored::Failed(more) => {
+                !matches!(more.end, End::TooManyEvents { .. } | End::Livelock { .. })
+            }
+        }
     }
 
     /// Returns the number of rounds after which this loop gives up, if it does.

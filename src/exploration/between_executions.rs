@@ -153,6 +153,10 @@ impl<'a> Watch<'a> {
                     "has a loop with a hint that changes something in each round and keeps others from going on",
                     "such loops letting them go first",
                 ),
+                _ if learnt.patient != before.patient => (
+                    "has a loop that ends by itself after very many rounds",
+                    "many more rounds before a livelock",
+                ),
                 same if same == before.hintless => (
                     "asks whether a thread has finished",
                     "the ends of threads as events",

@@ -216,6 +216,7 @@ fn known_from(schedule: &Schedule) -> Learnt {
             Hintless::Unknown
         },
         fair: schedule.is_fair(),
+        patient: false,
         awaits: Awaits::default(),
         held: schedule.held().cloned(),
         guarded: schedule.guards().then_some(Guarded::All),
@@ -354,6 +355,10 @@ impl Exploration<'_> {
         if is_known(&self.failures, kind, &at) {
             let Found { end, driver, .. } = taken.map_or(found, |taken| *taken);
             return learnt_from(driver, &end);
+        }
+        if self.body(&found.driver).ends_after_all(&found) {
+            let driver = taken.map_or(found, |taken| *taken).driver;
+            return Ok(self.restart(&driver, |learnt| learnt.patient = true));
         }
         let follows = self.given.is_some();
         let mut body = self.body(&found.driver);

@@ -137,9 +137,10 @@ fn who_takes_and_puts_back_for_ever_is_in_a_livelock_and_who_stops_is_not() {
     assert_eq!(looks(500).expect("it ends").complete, !COUNTS_SHOW);
     let failure = looks(usize::MAX).expect_err("nobody sets the number");
     assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
-    // What it leaves behind somewhere else is progress, up to the next round or to where it waits otherwise.
+    // A change of another object is progress, so the rounds before the change are not those of the
+    // livelock.
     for change in [false, true] {
-        let may_fail = Builder::new().explore(move || {
+        let failure = Builder::new().explore(move || {
             let (lock, changes) = (Locked::new(), AtomicUsize::new(0));
             let look = |_| {
                 lock.with(|number| assert_eq!(*number, 0));
@@ -149,11 +150,83 @@ fn who_takes_and_puts_back_for_ever_is_in_a_livelock_and_who_stops_is_not() {
             changes.fetch_add(change as usize, SeqCst);
             (0..950).for_each(look);
             changes.fetch_add(change as usize, SeqCst);
-            (0..90).for_each(|_| thread::park_timeout(Duration::from_millis(1)));
+            loop {
+                thread::park_timeout(Duration::from_millis(1));
+            }
         });
-        let livelock = may_fail.err().map(|failure| failure.kind());
-        assert_eq!(livelock, (!change).then_some(FailureKind::Livelock));
+        let failure = failure.expect_err("it never ends");
+        assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+        let parks = failure.events().iter();
+        let parks = parks.filter(|event| event.what.starts_with("park_timeout"));
+        assert_eq!(parks.count() > 1_000, change, "{failure}");
     }
+}
+
+/// The loops make more rounds than a livelock has: without a hint, with one, and beside another
+/// thread.
+#[test]
+fn a_long_loop_that_ends_by_itself_is_in_no_livelock() {
+    let passes = |executions: u64, f: fn()| {
+        let report = Builder::new().explore(f);
+        let report = report.unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(report.executions, executions, "{report}");
+    };
+    passes(1, || {
+        let x = AtomicUsize::new(0);
+        for _ in 0..40_000 {
+            x.load(SeqCst);
+        }
+    });
+    passes(1, || {
+        let x = AtomicUsize::new(0);
+        for _ in 0..3_000 {
+            x.load(SeqCst);
+            hint::spin_loop();
+        }
+    });
+    // The main thread waits for the end of the loop, which comes where nothing else can run.
+    passes(2, || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let sets = flag.clone();
+        let counts = thread::spawn(move || {
+            let x = AtomicUsize::new(0);
+            for _ in 0..40_000 {
+                x.load(SeqCst);
+            }
+            sets.store(1, SeqCst);
+        });
+        while flag.load(SeqCst) == 0 {
+            hint::spin_loop();
+        }
+        counts.join().unwrap();
+    });
+}
+
+/// A failure behind a long loop is found. The report of a loop that ends after more events than are
+/// allowed names the limit.
+#[test]
+fn a_long_loop_ends_in_what_comes_behind_it_or_at_the_limit_of_events() {
+    let found = |rounds: usize, max_branches| {
+        let mut builder = Builder::new();
+        builder.max_branches = max_branches;
+        let failure = builder.explore(move || {
+            let x = AtomicUsize::new(0);
+            for _ in 0..rounds {
+                x.load(SeqCst);
+            }
+            panic!("behind the loop");
+        });
+        failure.expect_err("it panics, or goes on for too long")
+    };
+    assert_eq!(found(40_000, 100_000).kind(), FailureKind::Panic);
+    let failure = found(150_000, 100_000);
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    let text = failure.to_string();
+    assert!(
+        text.contains("if it ends by itself, raise\n  `Builder::max_branches` (DPOR_MAX_BRANCHES)"),
+        "{text}"
+    );
+    assert_eq!(found(150_000, 200_000).kind(), FailureKind::Panic);
 }
 
 #[test]

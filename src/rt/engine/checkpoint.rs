@@ -107,6 +107,7 @@ pub(crate) fn encode(
         ends_are_events,
         hintless,
         fair,
+        patient,
         awaits,
         // An exploration delays no thread.
         held: _,
@@ -114,7 +115,7 @@ pub(crate) fn encode(
     } = &machine.limits.learnt;
     out.number(*ends_are_events as u64);
     out.number(*hintless as u64);
-    out.number(*fair as u64);
+    out.number(u64::from(*fair) | u64::from(*patient) << 1);
     out.list(awaits.all(), |out, AwaitLoop { hint, round }| {
         out.spot(hint);
         out.list(round, Writer::spot);
@@ -175,15 +176,19 @@ pub(crate) fn decode(
         events: from.number()?,
         longest: from.number()? as usize,
     };
+    let ends_are_events = from.number()? != 0;
+    let hintless = match from.number()? {
+        0 => Hintless::Unknown,
+        1 => Hintless::Soon,
+        2 => Hintless::BoundedLoop,
+        _ => return None,
+    };
+    let flags = from.number()?;
     machine.limits.learn(Learnt {
-        ends_are_events: from.number()? != 0,
-        hintless: match from.number()? {
-            0 => Hintless::Unknown,
-            1 => Hintless::Soon,
-            2 => Hintless::BoundedLoop,
-            _ => return None,
-        },
-        fair: from.number()? != 0,
+        ends_are_events,
+        hintless,
+        fair: flags & 1 != 0,
+        patient: flags & 2 != 0,
         awaits: from.awaits()?,
         ..Learnt::default()
     });

@@ -559,6 +559,11 @@ impl Driver {
         left
     }
 
+    /// Lowers the limit of events.
+    pub(crate) fn limit_events(&mut self, most: usize) {
+        self.bounds.events_max = self.bounds.events_max.min(most);
+    }
+
     /// Reattaches the explorer: the detached execution has ended, and the driver returns to its
     /// state at the moment of the detachment.
     pub(crate) fn reattach(&mut self, left: Left) {

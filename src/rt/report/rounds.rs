@@ -139,7 +139,8 @@ pub(super) fn spinning(view: &View<'_>, names: &Names<'_>) -> Vec<String> {
             (is_wait && waits.site == site).then_some(looks)
         })?;
         Some(format!(
-            "the loop {} has no hint, and comes back to this: {}.\n  With {HINT} in it, its threads wait after fewer rounds",
+            "the loop {} has no hint, and comes back to this: {}.\n  With {HINT} in it, its threads wait after fewer rounds; if it ends by itself, raise\n  \
+             `Builder::max_branches` (DPOR_MAX_BRANCHES)",
             behind(place_of_waiting(view, stuck)),
             names.happened(look)
         ))

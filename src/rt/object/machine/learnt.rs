@@ -18,6 +18,9 @@ pub(crate) struct Learnt {
     /// their next steps until the limit of events. Then each such loop lets the others go first
     /// after a few rounds.
     pub(crate) fair: bool,
+    /// Whether an execution that was taken for a livelock has ended when it went on. Then a
+    /// livelock has many more rounds.
+    pub(crate) patient: bool,
     /// The loops with a hint that are taken for one step.
     pub(crate) awaits: Awaits,
     /// The thread that is delayed, in an execution that shows its behaviour under this delay.
@@ -41,17 +44,25 @@ pub(crate) enum Hintless {
     BoundedLoop,
 }
 
+/// The numbers of releases in a row before a livelock if the loops of another execution have ended
+/// after more rounds than usual: at a hint, and in a loop without one.
+const PATIENT: u32 = 1_000_000;
+const PATIENT_UNHINTED: u32 = 100_000;
+
 /// The number of rounds that a fair loop makes before it begins to let the other threads go first.
 const ROUNDS_OF_TURN: usize = 2;
 
 impl Limits {
     /// Sets the bounds that depend on the learnt facts. The number of rounds before a livelock
-    /// stays the same.
+    /// stays the same, unless an execution has shown loops that end after more rounds.
     pub(crate) fn learn(&mut self, learnt: Learnt) {
         (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
             Hintless::Soon => (10, 3000),
             Hintless::Unknown | Hintless::BoundedLoop => (1000, 30),
         };
+        if learnt.patient {
+            (self.livelock_bound, self.unhinted_livelock_bound) = (PATIENT, PATIENT_UNHINTED);
+        }
         self.rounds_of_turn = learnt.fair.then_some(ROUNDS_OF_TURN);
         self.learnt = learnt;
     }
