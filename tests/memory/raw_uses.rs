@@ -4,8 +4,8 @@ use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use dpor::sync::{Arc, mpsc};
 use dpor::{Builder, FailureKind, replay, thread};
 
 use super::{each_finds_it, fails};
@@ -598,6 +598,59 @@ fn who_has_spawned_the_thread_that_frees_is_not_to_use_what_it_frees() {
         other.join().unwrap();
         block.free();
     });
+}
+
+struct Linked {
+    next: AtomicPtr<Linked>,
+    plain: u64,
+}
+
+/// A list that one thread makes and another frees, while the first one may use one of its nodes.
+fn list(nodes: usize, used: Option<usize>) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let (sender, receiver) = mpsc::channel();
+        let frees = thread::spawn(move || {
+            let mut first: *mut Linked = with_exposed_provenance_mut(receiver.recv().unwrap());
+            while !first.is_null() {
+                // SAFETY: the nodes are this thread's.
+                let node = unsafe { Box::from_raw(first) };
+                first = node.next.load(SeqCst);
+            }
+        });
+        let mut all: Vec<*mut Linked> = Vec::new();
+        for plain in 0..nodes as u64 {
+            let next = AtomicPtr::new(null_mut());
+            let node = Box::into_raw(Box::new(Linked { next, plain }));
+            // SAFETY: the node has just been made.
+            unsafe {
+                (*node)
+                    .next
+                    .store(all.last().copied().unwrap_or_default(), SeqCst)
+            };
+            all.push(node);
+        }
+        sender.send(all[nodes - 1].expose_provenance()).unwrap();
+        AtomicUsize::new(0).fetch_add(1, SeqCst);
+        if let Some(used) = used {
+            // SAFETY: none, which is what is to be found.
+            assert_eq!(unsafe { (*all[used]).plain }, used as u64);
+        }
+        frees.join().unwrap();
+    }
+}
+
+/// One try is made for many that differ only in the block, and it finds what each of them would.
+#[test]
+fn any_of_many_blocks_is_not_to_be_used_and_their_number_costs_no_tries() {
+    let reruns = |nodes| Builder::new().check(list(nodes, None)).reruns;
+    let few = reruns(30);
+    assert!((2..10).contains(&few), "{few}");
+    assert_eq!(reruns(300), few);
+    for nodes in [30, 1_000] {
+        for used in [0, 1, nodes / 2, nodes - 2, nodes - 1] {
+            fails(FailureKind::UseAfterFree, list(nodes, Some(used)));
+        }
+    }
 }
 
 #[test]

@@ -10,15 +10,19 @@
 //! may come after the free: a second run of the execution with the block guarded shows it. This
 //! file notes where either run is worth a try.
 
-use rustc_hash::FxHashMap;
-
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{OpKind, Outcome, address_in};
+use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::event::schedule::Guarded;
-use crate::rt::event::{Event, Site, Trace};
+use crate::rt::event::{Event, NOWHERE, Site, Trace};
+use crate::rt::lifetime::shown::Shown;
 use crate::rt::rare::rarely;
+use crate::rt::relation::happens_before::HappensBefore;
 
 use crate::rt::engine::driver::Driver;
+
+/// The most tries for an execution that differ only in the block, if the execution is short; else
+/// there is one. The last of them stands for all further ones: there all blocks are guarded.
+const LIKE_MAX: usize = 4;
 
 /// The most executions in which the search notes uses: most of them have the same few candidates.
 const EXECUTIONS_MAX: u64 = 1000;
@@ -54,6 +58,17 @@ pub(crate) struct RawUse {
     /// of events of the execution.
     pub(crate) freeing: (ThreadId, u32),
     pub(crate) length: usize,
+    /// The site of the event before the free.
+    freed: Site,
+}
+
+impl RawUse {
+    /// Whether the two differ only in the block. Up to the next event of the delayed thread, the
+    /// execution with the later free then shows the uses of both blocks.
+    fn is_like(&self, other: &RawUse) -> bool {
+        (self.thread, self.events, self.freed) == (other.thread, other.events, other.freed)
+            && self.freeing.0 == other.freeing.0
+    }
 }
 
 /// A free by a thread that is not the only one, in the current execution or the one that has just
@@ -88,6 +103,7 @@ pub(crate) struct RawUses {
     in_place: Tries,
     /// The number of events that the search has examined.
     looked: u64,
+    shown: Shown,
 }
 
 /// The number of tries in all, and for each pair of sites.
@@ -158,12 +174,16 @@ impl RawUses {
     /// Another execution begins, and the schedule of the last one is no longer known.
     pub(crate) fn forget(&mut self, replayed: usize) {
         self.uses.clear();
+        self.shown.clear();
         self.frees.retain(|freed| freed.length <= replayed);
     }
 
     /// Drops the uses and frees behind the first `length` events of the execution.
     pub(crate) fn forget_after(&mut self, length: usize) {
         self.uses.retain(|raw| raw.length <= length);
+        if self.shown.len() > length {
+            self.shown.clear();
+        }
         self.frees.retain(|freed| freed.length <= length);
     }
 
@@ -212,107 +232,65 @@ impl Driver {
                 length,
             });
         }
+        self.compute_clocks();
+        let is_long = length > SHORT;
         let mut from = 0;
-        if rarely!(self.executed().len() > SHORT) {
+        if rarely!(is_long) {
             // No thread has a pointer to a block before the block exists.
             let Some((maker, events)) = made else {
                 return;
             };
-            let is_before = |event: &Event| event.thread == maker && event.index < events;
-            let executed = self.executed();
-            from = (executed.iter().rposition(is_before)).map_or(0, |at| at + 1);
-            let looked = (executed.len() - from) as u64;
-            self.raw_uses.get_or_insert_default().looked += looked;
-        }
-        let leads_there = |value: u64| address_in(value).wrapping_sub(start) < size;
-        let shows = |event: &Event| {
-            objects.contains(&event.operation.object)
-                || words_of(event).into_iter().flatten().any(leads_there)
-        };
-        let others = |event: &Event| event.thread != thread;
-        let may_show = |event: &Event| others(event) && (shows(event) || can_hold(event));
-        self.compute_clocks();
-        let is_known = |event: &Event| self.clocks.clock(last, event.thread) > event.index;
-        let revoked = Revoked::since(from, self.executed(), is_known);
-        // The thread to delay and the number of its events, the site of the delay, and whether the
-        // thread has shown a pointer.
-        let mut found: Vec<(ThreadId, u32, Site, bool)> = Vec::new();
-        // A thread with an event that happens after a later event of the block's maker may have the
-        // pointer: from data behind a lock, from a message, or from its spawn. It may use the
-        // pointer because of the value of an atomic.
-        let may_know = |position: usize, event: &Event| {
-            let knows = |&(maker, events): &(ThreadId, u32)| {
-                self.clocks.clock(position as u32, maker) > events
-            };
-            made.as_ref().is_some_and(knows)
-                && match event.operation.kind {
-                    OpKind::Load { .. } => revoked.is_later(event.operation.object, position),
-                    // The thread that frees the block may have waited for a write of another
-                    // thread.
-                    ref kind => !kind.is_atomic() || is_known(event),
-                }
-        };
-        let freeing = (thread, self.machine.events_of(thread));
-        // A thread that was spawned since then may have the pointer from the beginning and use it
-        // there. This use comes behind the free if the thread's code begins then.
-        for reader in (1..self.trace.threads() as u32).map(ThreadId) {
-            let (Some((maker, events)), Some(spawn)) = (made, self.trace.spawn_of(reader)) else {
-                continue;
-            };
-            let is_other = reader != maker && reader != thread;
-            let may_have = is_other && self.clocks.clock(spawn, maker) > events;
-            if may_have && self.clocks.clock(last, reader) == 0 {
-                found.push((reader, 0, self.trace.at(spawn).site, false));
-            }
-        }
-        let mut readers: Vec<(ThreadId, u32)> = Vec::new();
-        for (at, event) in self.executed()[from..].iter().enumerate() {
-            let is_found = readers.iter().any(|(reader, _)| *reader == event.thread);
-            if !is_found && may_show(event) && (shows(event) || may_know(from + at, event)) {
-                let known = self.clocks.clock(last, event.thread);
-                readers.push((event.thread, known.max(event.index + 1)));
-            }
-        }
-        for (reader, events) in readers {
-            // A join by another thread proves nothing unless it happens before the free.
-            let joins = OpKind::Join { child: reader };
-            let mut since = self.executed()[from..].iter();
-            let is_over = |event: &Event| event.operation.kind == joins && is_known(event);
-            if since.any(is_over) {
-                continue;
-            }
-            // That event of the thread, or the next one behind which the thread can be delayed.
-            let positions = self.trace.positions_of(reader).iter();
-            let mut later = positions.skip(events as usize - 1);
-            let is_made = |position: &&u32| (**position as usize) < length;
-            let held = later.by_ref().take_while(is_made).find_map(|&position| {
-                let event = self.trace.at(position);
-                can_hold(event).then_some(*event)
-            });
-            let Some(held) = held else {
-                continue;
-            };
-            let has_shown =
-                |event: &Event| event.thread == reader && event.index <= held.index && shows(event);
-            let has_shown = self.executed()[from..].iter().any(has_shown);
-            found.push((reader, held.index + 1, held.site, has_shown));
+            let before = events.checked_sub(1);
+            let before = before.and_then(|before| self.trace.nth_of(maker, before));
+            from = before.map_or(0, |before| before as usize + 1);
         }
         let uses = self.raw_uses.get_or_insert_default();
-        for (thread, events, site, has_shown) in found {
+        uses.shown.extend(&self.trace.events()[..length]);
+        let free = Free {
+            memory: (start, size),
+            objects,
+            made,
+            thread,
+            last,
+            from,
+        };
+        let freeing = (thread, self.machine.events_of(thread));
+        let (found, looked) = free.readers(&self.trace, &self.clocks, &uses.shown);
+        if is_long {
+            uses.looked += looked;
+        }
+        for reader in found {
+            let Reader {
+                thread,
+                events,
+                site,
+                has_shown,
+            } = reader;
             let (tries, at_first) = if has_shown {
                 (&mut uses.showing, SHOWING_AT_FIRST)
             } else {
                 (&mut uses.others, 0)
             };
-            if tries.make((site, freed), at_first) {
+            let raw = RawUse {
+                thread,
+                events,
+                block,
+                freeing,
+                length,
+                freed,
+            };
+            let most = if is_long { 1 } else { LIKE_MAX };
+            let mut like = uses.uses.iter_mut().rev().filter(|it| it.is_like(&raw));
+            if let Some(last) = like.next()
+                && like.count() + 1 >= most
+            {
+                *last = RawUse {
+                    block: Guarded::All,
+                    ..raw
+                };
+            } else if tries.make((site, freed), at_first) {
                 tries.all += 1;
-                uses.uses.push(RawUse {
-                    thread,
-                    events,
-                    block,
-                    freeing,
-                    length,
-                });
+                uses.uses.push(raw);
             }
         }
     }
@@ -326,46 +304,179 @@ fn behind<'a>(freed: &'a Freed, trace: &'a Trace) -> impl Iterator<Item = (Site,
     std::iter::once((site, site)).chain(later.map(move |event| (event.site, site)))
 }
 
-/// The words of an atomic that a thread has read or written, which may be pointers.
-fn words_of(event: &Event) -> [Option<u64>; 2] {
-    let kind = &event.operation.kind;
-    let read = event.outcome.value().filter(|_| kind.is_atomic());
-    let written = match *kind {
-        OpKind::Store { value, .. } => Some(value),
-        OpKind::Rmw { operand, .. } => Some(operand),
-        OpKind::CompareExchange { new, .. } => Some(new),
-        _ => None,
-    };
-    [read, written]
+/// A free of a block that other threads may use afterwards, by the events before the free.
+pub(crate) struct Free<'a> {
+    /// The start and the size of the block.
+    pub(crate) memory: (usize, usize),
+    /// The objects in the block.
+    pub(crate) objects: &'a [ObjectId],
+    /// The block was allocated after this number of events of this thread.
+    pub(crate) made: Option<(ThreadId, u32)>,
+    /// The thread that frees the block, and the position of its last event.
+    pub(crate) thread: ThreadId,
+    pub(crate) last: u32,
+    /// The position from which on events count.
+    pub(crate) from: usize,
 }
 
-/// The position of the last write to each atomic before a free: a thread that has read the atomic
-/// before this write, and acts on the old value, may be late.
-struct Revoked(FxHashMap<ObjectId, usize>);
+/// A thread that may have a pointer to a block that is freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reader {
+    pub(crate) thread: ThreadId,
+    /// The number of its events behind which it can be delayed, and the site of the last of them.
+    pub(crate) events: u32,
+    pub(crate) site: Site,
+    /// Whether it has shown a pointer to the block.
+    pub(crate) has_shown: bool,
+}
 
-impl Revoked {
-    /// The last writes among these events from the position `from` on. `is_known` says whether an
-    /// event happens before the free.
-    fn since(from: usize, events: &[Event], is_known: impl Fn(&Event) -> bool) -> Revoked {
-        let mut last = FxHashMap::default();
-        for (position, event) in events.iter().enumerate().skip(from) {
-            let kind = &event.operation.kind;
-            let writes = kind.is_atomic() && !matches!(kind, OpKind::Load { .. });
-            if writes && is_known(event) {
-                last.insert(event.operation.object, position);
+impl Free<'_> {
+    /// The threads that may use the block after this free, and the number of events that were
+    /// examined.
+    pub(crate) fn readers(
+        &self,
+        trace: &Trace,
+        clocks: &HappensBefore,
+        shown: &Shown,
+    ) -> (Vec<Reader>, u64) {
+        let mut found = self.unbegun_readers(trace, clocks);
+        let mut looked = 0;
+        // By thread, its first event that shows a pointer.
+        let mut showing = vec![NOWHERE; trace.threads()];
+        shown.each_that_shows((self.objects, self.memory), self.from, |at| {
+            looked += 1;
+            let first = &mut showing[trace.at(at).thread.index()];
+            *first = at.min(*first);
+        });
+        let mut revoked = Revoked(Vec::new());
+        let mut first: Vec<u32> = Vec::new();
+        let others = (0..trace.threads() as u32).map(ThreadId);
+        for reader in others.filter(|&reader| reader != self.thread) {
+            let shows = showing[reader.index()];
+            let known = clocks.clock(self.last, reader);
+            let mut may_know = self.since_the_making(reader, trace, clocks).iter();
+            let may_know = may_know.find(|&&at| {
+                looked += 1;
+                at >= shows || {
+                    let event = trace.at(at);
+                    can_hold(event)
+                        && match event.operation.kind {
+                            OpKind::Load { .. } => {
+                                let object = event.operation.object;
+                                revoked.is_later((object, at), self, (trace, clocks, shown))
+                            }
+                            // The thread that frees the block may have waited for a write of
+                            // another thread.
+                            ref kind => !kind.is_atomic() || event.index < known,
+                        }
+                }
+            });
+            let at = may_know.map_or(shows, |&at| at.min(shows));
+            if at != NOWHERE {
+                first.push(at);
             }
         }
-        Revoked(last)
+        first.sort_unstable();
+        let readers = first.into_iter().filter_map(|at| {
+            let Event { thread, index, .. } = *trace.at(at);
+            let known = clocks.clock(self.last, thread);
+            // A join by another thread proves nothing unless it happens before the free.
+            let joins = OpKind::Join { child: thread };
+            let is_over =
+                |&at: &u32| trace.at(at).operation.kind == joins && clocks.before(at, self.last);
+            if shown.joins_since(self.from).iter().any(is_over) {
+                return None;
+            }
+            // That event of the thread, or the next one behind which the thread can be delayed.
+            let positions = trace.positions_of(thread);
+            let mut later = positions[known.max(index + 1) as usize - 1..].iter();
+            let held = trace.at(*later.find(|&&at| can_hold(trace.at(at)))?);
+            Some(Reader {
+                thread,
+                events: held.index + 1,
+                site: held.site,
+                has_shown: showing[thread.index()] <= positions[held.index as usize],
+            })
+        });
+        found.extend(readers);
+        (found, looked)
     }
 
-    /// Whether the last write to the object is behind this position.
-    fn is_later(&self, object: ObjectId, position: usize) -> bool {
-        self.0.get(&object).is_some_and(|&last| last > position)
+    /// The threads that were spawned since the block was made and have no event before the free. A
+    /// thread may have the pointer from the beginning and use it there. This use comes behind the
+    /// free if the thread's code begins then.
+    fn unbegun_readers(&self, trace: &Trace, clocks: &HappensBefore) -> Vec<Reader> {
+        let Some((maker, events)) = self.made else {
+            return Vec::new();
+        };
+        let others = (1..trace.threads() as u32).map(ThreadId);
+        let others = others.filter(|&reader| reader != maker && reader != self.thread);
+        let reader = |thread: ThreadId| {
+            let spawn = trace.spawn_of(thread)?;
+            let may_have = clocks.clock(spawn, maker) > events;
+            (may_have && clocks.clock(self.last, thread) == 0).then(|| Reader {
+                thread,
+                events: 0,
+                site: trace.at(spawn).site,
+                has_shown: false,
+            })
+        };
+        others.filter_map(reader).collect()
+    }
+
+    /// The positions of the events of this thread that happen after a later event of the block's
+    /// maker. There the thread may have the pointer: from data behind a lock, from a message, or
+    /// from its spawn. It may use the pointer because of the value of an atomic.
+    fn since_the_making<'a>(
+        &self,
+        reader: ThreadId,
+        trace: &'a Trace,
+        clocks: &HappensBefore,
+    ) -> &'a [u32] {
+        let Some((maker, events)) = self.made else {
+            return &[];
+        };
+        let positions = trace.positions_of(reader);
+        let is_before = |&at: &u32| (at as usize) < self.from || clocks.clock(at, maker) <= events;
+        // Most threads have learnt nothing.
+        if positions.last().is_none_or(is_before) {
+            return &[];
+        }
+        &positions[positions.partition_point(is_before)..]
+    }
+}
+
+/// The position of the last write to each of some atomics before a free: a thread that has read the
+/// atomic before this write, and acts on the old value, may be late.
+struct Revoked(Vec<(ObjectId, u32)>);
+
+impl Revoked {
+    /// Whether the last write to the object before this free is behind this position.
+    fn is_later(
+        &mut self,
+        (object, position): (ObjectId, u32),
+        free: &Free<'_>,
+        (trace, clocks, shown): (&Trace, &HappensBefore, &Shown),
+    ) -> bool {
+        let known = self.0.iter().find(|(known, _)| *known == object);
+        let last = known.map(|&(_, last)| last).unwrap_or_else(|| {
+            let mut all = shown.events_on(object, free.from);
+            let writes = |&at: &u32| {
+                let kind = &trace.at(at).operation.kind;
+                let writes = kind.is_atomic() && !matches!(kind, OpKind::Load { .. });
+                writes && clocks.before(at, free.last)
+            };
+            // No event comes before the first one.
+            let last = all.find(writes).unwrap_or(0);
+            self.0.push((object, last));
+            last
+        });
+        last > position
     }
 }
 
 /// Whether a thread can be delayed behind this event.
-fn can_hold(event: &Event) -> bool {
+pub(crate) fn can_hold(event: &Event) -> bool {
     match event.operation.kind {
         OpKind::Spawn { .. }
         | OpKind::Unlock { .. }

@@ -2,3 +2,4 @@
 
 pub(crate) mod delayed_use;
 pub(crate) mod owners;
+pub(crate) mod shown;

@@ -19,6 +19,7 @@ mod linearisations;
 mod looks_back;
 mod orders;
 mod random;
+mod raw_uses;
 mod room;
 mod samples;
 
