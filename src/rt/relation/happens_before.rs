@@ -96,6 +96,12 @@ impl HappensBefore {
         self.past.look_at(position)
     }
 
+    /// The number of candidates for races that have been examined.
+    #[cfg(test)]
+    pub(crate) fn visited(&self) -> usize {
+        self.past.visited
+    }
+
     /// The races, in the order of their second events.
     pub(crate) fn races(&self) -> &[Race] {
         &self.past.races

@@ -253,8 +253,14 @@ static PLACES: [Place; 64] = {
         } else {
             0
         };
+        // A wake-up comes after the notification that caused it, and is ordered with no other one.
+        // Without this, each notification would search through all wake-ups before it.
+        let later = match ALL[i] {
+            Class::Notify => Class::Awake.slots(),
+            _ => 0,
+        };
         table[i] = Place {
-            behind: conflicting_slots(ALL[i]) & !like_it,
+            behind: conflicting_slots(ALL[i]) & !like_it & !later,
             slot: slot as u8,
         };
         i += 1;

@@ -16,6 +16,7 @@ mod figures;
 mod graphs;
 mod let_go;
 mod linearisations;
+mod long_histories;
 mod looks_back;
 mod orders;
 mod random;

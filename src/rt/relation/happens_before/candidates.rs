@@ -213,6 +213,10 @@ impl Past {
             position,
         } = seeker;
         let at = way.next();
+        #[cfg(test)]
+        {
+            self.visited += 1;
+        }
         let &Row {
             whose,
             previous,

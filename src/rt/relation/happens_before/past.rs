@@ -35,6 +35,9 @@ pub(super) struct Past {
     /// The candidates of a search without shortcuts.
     #[cfg(test)]
     pub(super) all: Vec<u32>,
+    /// The number of candidates that searches have visited.
+    #[cfg(test)]
+    pub(super) visited: usize,
 }
 
 impl Empty for Past {
@@ -47,6 +50,8 @@ impl Empty for Past {
             ways,
             #[cfg(test)]
             all,
+            #[cfg(test)]
+            visited,
         } = self;
         rows.empty();
         clocks.empty();
@@ -54,7 +59,10 @@ impl Empty for Past {
         races.empty();
         ways.empty();
         #[cfg(test)]
-        all.empty();
+        {
+            all.empty();
+            *visited = 0;
+        }
     }
 }
 
