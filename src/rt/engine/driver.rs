@@ -44,6 +44,7 @@ use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
+use crate::rt::engine::snapshots::Snapshots;
 use crate::rt::engine::weak_memory::{LookOut, WeakMemory, WeakStep};
 use crate::rt::engine::{Coverage, Execution, Explorer};
 use crate::rt::lifetime::delayed_use::RawUses;
@@ -532,6 +533,7 @@ impl Driver {
             fixed: self.regions.fixed(),
             first_new: self.plan.common_prefix + self.plan.repeated,
             planned: self.plan.steps.len() - self.plan.repeated,
+            snapshots: Snapshots::default(),
         });
         if rarely!(self.estimator.is_to_keep()) {
             let estimate = self.estimate();
@@ -716,6 +718,7 @@ impl Driver {
             fixed: self.regions.fixed(),
             first_new: 0,
             planned: 0,
+            snapshots: Snapshots::default(),
         })
     }
 

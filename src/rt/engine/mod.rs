@@ -42,6 +42,7 @@ pub(crate) mod run_out;
 pub(crate) mod sequence;
 pub(crate) mod sleep;
 mod slots;
+mod snapshots;
 pub(crate) mod solo_run;
 pub(crate) mod strategies;
 pub(crate) mod turns;
@@ -74,6 +75,7 @@ use crate::rt::relation::happens_before::HappensBefore;
 use crate::rt::engine::checkpoint::Unfinished;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::price::Price;
+use crate::rt::engine::snapshots::Snapshots;
 use crate::rt::engine::weak_memory::WeakMemory;
 
 /// An algorithm that decides which executions to run.
@@ -287,6 +289,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) fixed: &'a [bool],
     /// The number of new events that the plan asked for.
     pub(crate) planned: usize,
+    /// The states of objects on the way, as far as reversals have asked for them.
+    pub(crate) snapshots: Snapshots,
 }
 
 /// The number of events of an object that a search passes before it checks whether the other events

@@ -10,6 +10,7 @@ use crate::rt::relation::independence::{Label, Nature};
 
 use crate::rt::engine::Execution;
 use crate::rt::engine::sequence::ReversedEvent;
+use crate::rt::engine::snapshots::{STEP, run};
 
 /// The label of the second event where objects have the states that `state` returns, or `None` if
 /// the operation is disabled there.
@@ -87,31 +88,18 @@ pub(super) fn state_before(execution: &Execution<'_>, position: u32, object: Obj
         return state.unpack(word);
     }
     let (earlier, _) = execution.clocks.split_on(object, position);
-    let apply = |state: &mut State, position: u32| {
+    // Otherwise the search takes a state that an event shortly before it stores, or a snapshot.
+    let near = &earlier[earlier.len().saturating_sub(STEP)..];
+    let stored = near.iter().rposition(|&position| {
         let event = execution.trace.at(position);
-        if event.operation.object == object {
-            state.apply(event.thread, &event.operation.kind, event.alternative);
-        }
-    };
-    // Otherwise the search takes the latest event before it that stores the state, and applies the
-    // events from there on.
-    let known = earlier.iter().rposition(|&p| {
-        let event = execution.trace.at(p);
         event.operation.object == object && event.before.is_some()
     });
-    let (mut state, from) = match known {
-        Some(index) => {
-            let word = execution
-                .trace
-                .at(earlier[index])
-                .before
-                .unwrap_or_default();
-            (state.unpack(word), index)
-        }
-        None => (execution.machine.initial(object), 0),
+    let word = stored.and_then(|index| execution.trace.at(near[index]).before);
+    let (Some(index), Some(word)) = (stored, word) else {
+        let initial = || execution.machine.initial(object);
+        return (execution.snapshots).state_after(earlier, execution.trace, object, initial);
     };
-    for &p in &earlier[from..] {
-        apply(&mut state, p);
-    }
+    let mut state = state.unpack(word);
+    run(&mut state, &near[index..], execution.trace, object);
     state
 }

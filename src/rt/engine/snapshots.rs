@@ -1,0 +1,69 @@
+//! Which states did the objects of an execution have on the way?
+//!
+//! A reversal asks for the state of an object before an event. Most events store that state. Where
+//! the state does not fit in the event, as that of a condition variable with waiting threads, the
+//! history of the object runs through the model. Snapshots of the state make each such run short.
+
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
+
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::{Event, Trace};
+use crate::rt::object::State;
+
+/// The number of events on an object between two snapshots.
+pub(super) const STEP: usize = if cfg!(test) { 2 } else { 32 };
+
+/// The snapshots of one execution that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots(RefCell<FxHashMap<ObjectId, Vec<State>>>);
+
+impl Snapshots {
+    /// The state of `object` after its events `earlier`, which are its first ones in the trace.
+    /// `initial` returns the state before all of them.
+    pub(super) fn state_after(
+        &self,
+        earlier: &[u32],
+        trace: &Trace,
+        object: ObjectId,
+        initial: impl FnOnce() -> State,
+    ) -> State {
+        let mut all = self.0.borrow_mut();
+        let snapshots = all.entry(object).or_insert_with(|| vec![initial()]);
+        while let last = snapshots.len() - 1
+            && let Some(next) = earlier.get(last * STEP..snapshots.len() * STEP)
+        {
+            let mut state = snapshots[last].clone();
+            run(&mut state, next, trace, object);
+            snapshots.push(state);
+        }
+        let last = earlier.len() / STEP;
+        let mut state = snapshots[last].clone();
+        run(&mut state, &earlier[last * STEP..], trace, object);
+        state
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of events that were applied on this OS thread.
+    pub(crate) static APPLIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Applies these events to the state of the object.
+pub(super) fn run(state: &mut State, positions: &[u32], trace: &Trace, object: ObjectId) {
+    #[cfg(test)]
+    APPLIED.set(APPLIED.get() + positions.len());
+    for &position in positions {
+        let Event {
+            thread,
+            operation,
+            alternative,
+            ..
+        } = *trace.at(position);
+        if operation.object == object {
+            state.apply(thread, &operation.kind, alternative);
+        }
+    }
+}
