@@ -12,10 +12,10 @@ use crate::exploration::{numbered_model, replay_command, saved_failure};
 use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::context;
 use crate::rt::heap;
-use crate::rt::rare::mostly;
+use crate::rt::rare::{mostly, rarely};
 use crate::rt::report::text;
 use crate::rt::{self, Answer, Outcome, Work};
-use crate::verdict::failure::{Failure, FailureKind, unfit};
+use crate::verdict::failure::{Failure, FailureKind, incomplete, unfit};
 use crate::verdict::report::{Passed, Report, Verdict};
 
 /// Explores every trace of `f`, with the settings of the environment.
@@ -42,6 +42,8 @@ use crate::verdict::report::{Passed, Report, Verdict};
 ///
 /// If no execution runs to its end, because each was pruned or because a limit allowed none: then
 /// nothing was tested.
+///
+/// If the exploration is not complete, with [`Builder::require_complete`].
 ///
 /// If an environment variable is malformed, and where [`Builder::explore`] panics.
 #[track_caller]
@@ -159,7 +161,10 @@ impl Builder {
             Err(failure) => failure,
         };
         above(|| eprintln!("{}", failure.told()));
-        if failure.kind != FailureKind::Schedule {
+        if !matches!(
+            failure.kind,
+            FailureKind::Schedule | FailureKind::Incomplete
+        ) {
             let test = std::thread::current();
             let schedule = &failure.schedule;
             let kept = saved_failure::keep(schedule, test.name(), Location::caller());
@@ -213,8 +218,10 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// The first execution that failed. If no execution runs to its end ([`Report::executions`] is
-    /// 0), [`Builder::check`] panics, but this returns no error; standard error says so.
+    /// The first execution that failed, or with [`Builder::require_complete`] an exploration that
+    /// is not complete. If no execution runs to its end ([`Report::executions`] is 0),
+    /// [`Builder::check`] panics, but without that setting this returns no error; standard error
+    /// says so.
     ///
     /// # Panics
     ///
@@ -266,7 +273,13 @@ impl Builder {
             &other
         };
         let explored = exploration::explored_as_set(settings, f, given, Location::caller());
-        explored.map_err(|failure| self.told_of_the_variable(failure))
+        let passed = explored.map_err(|failure| self.told_of_the_variable(failure))?;
+        if rarely!(self.require_complete)
+            && let Some(why) = passed.report().lacks(self.checkpoint_file.as_deref())
+        {
+            return Err(incomplete(why));
+        }
+        Ok(passed)
     }
 }
 

@@ -218,18 +218,29 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_MAX_BRANCHES`. Default: 100,000.
     pub max_branches: usize,
-    /// Maximum number of executions, after which the exploration stops.
+    /// Maximum number of executions, after which the exploration stops; at least 1.
     ///
     /// Pruned executions count, executions from before a checkpoint do not.
     ///
     /// Environment: `DPOR_MAX_PERMUTATIONS`. Default: `None`, no limit.
     pub max_permutations: Option<usize>,
-    /// Maximum duration of the exploration. The exploration stops at the first execution that ends
-    /// after it.
+    /// Maximum duration of the exploration, more than 0. The exploration stops at the first
+    /// execution that ends after it.
     ///
     /// Environment: `DPOR_MAX_DURATION`, in seconds, or with a unit: `500ms`, `1.5`, `10s`, `2m`,
     /// `1h`. Default: `None`, no limit.
     pub max_duration: Option<Duration>,
+    /// Whether an exploration that is not [complete](crate::Report::complete) is a
+    /// [failure](crate::FailureKind::Incomplete).
+    ///
+    /// An exploration is not complete if a limit stopped it, if a bound or a sampling algorithm
+    /// left traces out, if the test excluded a part, or for another reason in
+    /// [`Verdict`](crate::Verdict). With this setting it also fails if no execution ran to its end.
+    /// The failure names the reason and the way to remove it. The replay of a single schedule does
+    /// not fail.
+    ///
+    /// Environment: `DPOR_REQUIRE_COMPLETE`, 0 or 1. Default: `false`.
+    pub require_complete: bool,
     /// Maximum memory for planned executions, in bytes; the exploration stops when planned
     /// executions need more.
     ///
@@ -561,6 +572,7 @@ impl Builder {
                 .unwrap_or(100_000),
             max_permutations: env.size(either("DPOR_MAX_PERMUTATIONS"), "executions")?,
             max_duration: env.duration(either("DPOR_MAX_DURATION"))?,
+            require_complete: env.switch("DPOR_REQUIRE_COMPLETE")?.unwrap_or(false),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size(either("DPOR_MAX_PREEMPTIONS"), "preemptions")?,
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
@@ -623,6 +635,20 @@ impl Builder {
             return Err(
                 "pct_depth = 0 (DPOR_PCT_DEPTH): a bug needs at least 1 ordering constraint, with which \
                  priorities never change"
+                    .to_owned(),
+            );
+        }
+        if self.max_permutations == Some(0) {
+            return Err(
+                "max_permutations = 0 (DPOR_MAX_PERMUTATIONS): an exploration has at least 1 execution; leave the \
+                 limit out to have no limit"
+                    .to_owned(),
+            );
+        }
+        if self.max_duration.is_some_and(|most| most.is_zero()) {
+            return Err(
+                "max_duration = 0 s (DPOR_MAX_DURATION): no execution would be run; leave the limit out to have \
+                 no limit"
                     .to_owned(),
             );
         }

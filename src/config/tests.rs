@@ -45,6 +45,7 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
             "expected a number of seconds, or one with a unit: 500ms, 1.5, 10s, 2m or 1h",
         ),
         ("DPOR_CATCH_PANICS", "yes", "expected 0 or 1"),
+        ("DPOR_REQUIRE_COMPLETE", "yes", "expected 0 or 1"),
         ("DPOR_DETACHED_MAY_BLOCK", "no", "expected 0 or 1"),
         ("DPOR_SPURIOUS_FAILURES", "2", "expected 0 or 1"),
         (
@@ -174,6 +175,8 @@ fn a_variable_that_parses_sets_its_field_and_an_empty_one_sets_nothing() {
     assert_eq!(with("DPOR_PATIENCE", "0").map(|b| b.patience), Ok(None));
     let is_on = |name, is_on: fn(Builder) -> bool| with(name, "1").map(is_on);
     assert_eq!(is_on("DPOR_CATCH_PANICS", |b| b.catch_panics), Ok(true));
+    let must_be = is_on("DPOR_REQUIRE_COMPLETE", |b| b.require_complete);
+    assert_eq!(must_be, Ok(true));
     let may_block = is_on("DPOR_DETACHED_MAY_BLOCK", |b| b.detached_may_block);
     assert_eq!(may_block, Ok(true));
     let may_fail = is_on("DPOR_SPURIOUS_FAILURES", |b| b.spurious_failures);

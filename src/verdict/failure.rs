@@ -58,6 +58,11 @@ pub enum FailureKind {
     NotDeterministic,
     /// The schedule to replay is malformed or does not fit the program.
     Schedule,
+    /// No execution failed, and the exploration is not complete, which
+    /// [`Builder::require_complete`](crate::Builder::require_complete) asks for.
+    ///
+    /// This failure has neither events nor a schedule.
+    Incomplete,
 }
 
 /// An execution that failed.
@@ -196,14 +201,25 @@ impl std::error::Error for Failure {}
 
 /// Returns the failure of a schedule that cannot be followed; `what` says why.
 pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
+    let told = format!(
+        "the schedule to replay {what}\n  schedule   {}",
+        text::shown(text)
+    );
+    without_execution(FailureKind::Schedule, text, told)
+}
+
+/// Returns the failure of an exploration that left something out; `why` is a sentence.
+pub(crate) fn incomplete(why: String) -> Box<Failure> {
+    without_execution(FailureKind::Incomplete, "", why)
+}
+
+/// Returns a failure that is not the failure of an execution.
+fn without_execution(kind: FailureKind, schedule: &str, told: String) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
-        kind: FailureKind::Schedule,
-        schedule: text.to_owned(),
-        text: format!(
-            "the schedule to replay {what}\n  schedule   {}",
-            text::shown(text)
-        ),
+        kind,
+        schedule: schedule.to_owned(),
+        text: told,
         stub: String::new(),
         payload: None,
         place: String::new(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::diagnose::bounded_loop::BoundedLoop;
@@ -325,6 +326,58 @@ impl Report {
         } else {
             format!("{nothing}: raise {}", raise.join(" or "))
         })
+    }
+
+    /// Returns why the exploration is not complete, and what makes it so, as a sentence. `None` if
+    /// it is complete and an execution ran to its end, and for a replay. `checkpoint` is the file
+    /// that keeps an unfinished exploration.
+    pub(crate) fn lacks(&self, checkpoint: Option<&Path>) -> Option<String> {
+        let kept = match (self.verdict, checkpoint) {
+            (Verdict::Stopped(_), Some(file)) => format!(
+                "; the checkpoint {} (DPOR_CHECKPOINT_FILE) holds what is left, if it can be kept; the same test goes on from there",
+                file.display()
+            ),
+            _ => String::new(),
+        };
+        if let Some(nothing) = self.tested_nothing() {
+            return Some(format!("{nothing}{kept}"));
+        }
+        let verdict = self.verdict;
+        let remedy = match verdict {
+            Verdict::Complete | Verdict::Replayed => return None,
+            Verdict::Stopped(limit) => match limit {
+                Limit::Permutations(_) | Limit::Duration(_) | Limit::Memory(_) => {
+                    "raise that limit, or leave it out".to_owned()
+                }
+                Limit::System(_) => "give the process more memory".to_owned(),
+                Limit::Interrupt => "let it run to its end".to_owned(),
+            },
+            Verdict::Bounded(_) | Verdict::Rounds(_) => {
+                "raise that bound, or leave it out".to_owned()
+            }
+            Verdict::Fair(_) => "let the loop of the test have a last round".to_owned(),
+            Verdict::Waits(rounds) => format!(
+                "`Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full",
+                bound = rounds - 1
+            ),
+            Verdict::TimesOut(times) => format!(
+                "`Builder::timeout_bound` = {times} (DPOR_TIMEOUT_BOUND={times}) explores it in full"
+            ),
+            Verdict::Marked => {
+                "let the test explore everything, without `stop_exploring`, `skip_branch` and \
+                 `expect_explicit_explore`"
+                    .to_owned()
+            }
+            Verdict::Sampled { .. } => {
+                "an algorithm that draws nothing by chance, such as `optimal` (DPOR_ALGORITHM), explores every \
+                 trace"
+                    .to_owned()
+            }
+        };
+        Some(format!(
+            "the model was not explored in full, as require_complete (DPOR_REQUIRE_COMPLETE) asks: {verdict}; \
+             {remedy}{kept}"
+        ))
     }
 }
 

@@ -9,6 +9,7 @@ mod hotspots;
 mod max_failures;
 mod patience;
 mod replay;
+mod require_complete;
 mod settings;
 mod stop_exploring;
 mod stopped;

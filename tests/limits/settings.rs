@@ -46,6 +46,31 @@ fn a_value_that_a_setting_cannot_have_is_refused_with_its_variable() {
         refused(|builder| builder.iterations = 0),
         "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
     );
+    assert_eq!(
+        refused(|builder| builder.max_permutations = Some(0)),
+        "max_permutations = 0 (DPOR_MAX_PERMUTATIONS): an exploration has at least 1 execution; leave the limit \
+         out to have no limit"
+    );
+    assert_eq!(
+        refused(|builder| builder.max_duration = Some(Duration::ZERO)),
+        "max_duration = 0 s (DPOR_MAX_DURATION): no execution would be run; leave the limit out to have no limit"
+    );
+}
+
+#[test]
+fn a_limit_of_the_environment_under_which_nothing_runs_is_no_pass() {
+    for (variable, setting) in [
+        ("DPOR_MAX_PERMUTATIONS", "max_permutations = 0"),
+        ("DPOR_MAX_DURATION", "max_duration = 0 s"),
+    ] {
+        let child = process_of("child_that_explores")
+            .env(variable, "0")
+            .output()
+            .unwrap();
+        let told = String::from_utf8(child.stdout).unwrap();
+        assert!(!child.status.success(), "{told}");
+        assert!(told.contains(&format!("{setting} ({variable})")), "{told}");
+    }
 }
 
 #[test]

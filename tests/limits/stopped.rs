@@ -41,16 +41,16 @@ fn a_limit_that_is_just_enough_is_not_hit() {
 #[test]
 fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
     let mut builder = Builder::new();
-    builder.max_duration = Some(Duration::ZERO);
+    builder.max_duration = Some(Duration::from_nanos(1));
     let report = builder.explore(lost_update).expect("nothing fails");
-    let limit = Limit::Duration(Duration::ZERO);
+    let limit = Limit::Duration(Duration::from_nanos(1));
     assert_eq!(
         (report.executions, report.verdict),
         (0, Verdict::Stopped(limit))
     );
     let text = report.to_string();
     assert!(
-        text.contains("max_duration = 0 s (DPOR_MAX_DURATION)"),
+        text.contains("max_duration = 0.000000001 s (DPOR_MAX_DURATION)"),
         "{text}"
     );
 
@@ -58,7 +58,7 @@ fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
     let checked = catch_unwind(AssertUnwindSafe(|| builder.check(lost_update)));
     let told = checked.expect_err("nothing was tested");
     let told = told.downcast_ref::<String>().expect("a text");
-    let raise = "no execution came to its end, so nothing was tested: raise max_duration = 0 s (DPOR_MAX_DURATION)";
+    let raise = "no execution came to its end, so nothing was tested: raise max_duration = 0.000000001 s (DPOR_MAX_DURATION)";
     assert_eq!(told, raise);
 
     let mut builder = Builder::new();
@@ -93,7 +93,7 @@ fn a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps() {
     let child = "stopped::child_that_may_be_cut_short";
     for (limit, value) in [
         ("DPOR_MAX_PERMUTATIONS", "7"),
-        ("DPOR_MAX_DURATION", "0"),
+        ("DPOR_MAX_DURATION", "0.000000001"),
         ("DPOR_MAX_MEMORY", "100"),
     ] {
         let text = captured(child, &[(limit, value)]);
