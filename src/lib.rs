@@ -130,6 +130,7 @@ pub mod thread;
 pub const MAX_THREADS: usize = 5;
 
 pub use crate::exploration::regions::{explore, skip_branch, stop_exploring};
+pub use crate::verdict::assumption::{Assumption, AssumptionKind};
 pub use crate::verdict::failure::{Event, Failure, FailureKind};
 pub use crate::verdict::outcomes::{outcome, outcomes};
 pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict};

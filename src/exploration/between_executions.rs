@@ -19,6 +19,7 @@ use crate::rt::event::verdict::{End, Pruned, Reproduction};
 use crate::rt::exec::callers::Round;
 use crate::rt::exec::interrupts;
 use crate::rt::exec::log::Log;
+use crate::rt::exec::permitted::{Behaviour, Permitted};
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::plural::counted;
@@ -28,6 +29,7 @@ use crate::rt::report::loops;
 use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::View;
+use crate::verdict::assumption::PlacesMet;
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::report;
 use crate::verdict::report::{Limit, called_at, named_at};
@@ -54,6 +56,10 @@ pub(crate) struct Watch<'a> {
     pub(crate) waits: FirstWaits,
     /// The outcomes that the test has recorded. In a box, because most tests record none.
     pub(crate) outcomes: Option<Box<Outcomes>>,
+    /// The places at which std permits a behaviour that may not have been explored.
+    pub(crate) met: PlacesMet,
+    /// Number of changes of the runtime's list of such places that are known.
+    changes: usize,
     /// Whether loops that wait at a hint are explored as one step.
     takes_loops_for_steps: bool,
     /// Whether the exploration has paused between two executions to find out whether loops give up
@@ -98,7 +104,10 @@ impl<'a> Watch<'a> {
                 Err(error) => panic!("{error}"),
             }
         };
-        let (waits, outcomes) = before.unzip();
+        let (waits, outcomes, met) = match before {
+            Some(known) => (Some(known.waits), Some(known.outcomes), known.met),
+            None => (None, None, PlacesMet::default()),
+        };
         let takes_loops_for_steps = settings.takes_loops_for_steps();
         Watch {
             settings,
@@ -116,6 +125,8 @@ impl<'a> Watch<'a> {
                 None => FirstWaits::new(takes_loops_for_steps),
             },
             outcomes: outcomes.map(Box::new),
+            met,
+            changes: 0,
             takes_loops_for_steps,
             asks: false,
             hintless: 0,
@@ -133,6 +144,7 @@ impl<'a> Watch<'a> {
         self.hintless = 0;
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
         self.outcomes = None;
+        self.met = PlacesMet::default();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.restart();
         }
@@ -180,6 +192,7 @@ impl<'a> Watch<'a> {
     /// program's output in the last execution is in the log, which this clears.
     pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
+        self.note_places(between.permitted);
         if rarely!(std::mem::take(&mut self.asks)) {
             self.tell_of_hintless(driver);
             return true;
@@ -227,16 +240,34 @@ impl<'a> Watch<'a> {
         // Once an execution has failed, the file is not written any more: a run that resumes from
         // it must find the failure again, and must not report the exploration as complete.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
-            let known = || {
-                (
-                    self.waits.all(),
-                    self.outcomes.as_deref().cloned().unwrap_or_default(),
-                )
+            let known = || Known {
+                waits: self.waits.all(),
+                met: self.met.clone(),
+                outcomes: self.outcomes.as_deref().cloned().unwrap_or_default(),
             };
             cold_path();
             checkpoint.tick(driver, known, self.stopped.is_some());
         }
         self.stopped.is_none() && !self.asks
+    }
+
+    /// Notes the new places at which std permits a behaviour.
+    #[inline]
+    fn note_places(&mut self, permitted: &Permitted) {
+        let changes = permitted.changes();
+        // The runtime counts anew when it goes on after a failure.
+        if rarely!(changes != std::mem::replace(&mut self.changes, changes)) {
+            for place in permitted.met() {
+                (self.met).add(place.behaviour.into(), place.site, place.explored);
+            }
+        }
+    }
+
+    /// Notes that an order which the model does not see has put a free behind the operation at this
+    /// place.
+    #[cold]
+    pub(crate) fn note_free(&mut self, site: Site) {
+        self.met.add(Behaviour::Unswapped.into(), site, false);
     }
 
     /// Whether the machine has learnt a fact that makes the exploration restart.

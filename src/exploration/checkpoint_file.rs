@@ -1,7 +1,8 @@
 //! The file that keeps an unfinished exploration.
 //!
 //! A file consists of the lines that identify the test, the first waits of loops
-//! (`first_waits.rs`), the outcomes that the test has recorded (`outcomes.rs`), the work that the
+//! (`first_waits.rs`), the places at which std permits what may not have been explored
+//! (`assumption.rs`), the outcomes that the test has recorded (`outcomes.rs`), the work that the
 //! explorer has left (`rt/engine/checkpoint.rs`), and a checksum over all of it. It is written
 //! under another name and then renamed, so that a complete file exists whenever the process is
 //! killed. A file of another test, or of another build of this test, is refused, because its
@@ -20,10 +21,11 @@ use crate::exploration::first_waits::FirstWait;
 use crate::exploration::progress::{above, above_captured};
 use crate::rt::engine::driver::Driver;
 use crate::rt::statics::image::Image;
+use crate::verdict::assumption::PlacesMet;
 use crate::verdict::outcomes::Outcomes;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 11";
+const MAGIC: &str = "dpor checkpoint 12";
 
 /// The beginning of that line in every format.
 const BEGINS: &str = "dpor checkpoint ";
@@ -36,8 +38,13 @@ const SETTINGS: &str = "settings";
 /// The end of the name of a file that is being written.
 const BESIDE: &str = ".new";
 
-/// The facts in a file apart from the explorer's work: the first waits and the outcomes.
-pub(crate) type Known = (Vec<FirstWait>, Outcomes);
+/// The facts in a file apart from the explorer's work.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) waits: Vec<FirstWait>,
+    pub(crate) met: PlacesMet,
+    pub(crate) outcomes: Outcomes,
+}
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
@@ -183,13 +190,24 @@ impl Checkpoint {
                 wait => waits.push(FirstWait::parse(wait).ok_or_else(damaged)?),
             }
         }
+        let mut met = PlacesMet::default();
+        loop {
+            match line(&mut rest).ok_or_else(damaged)? {
+                "" => break,
+                place => met.add_line(place).ok_or_else(damaged)?,
+            }
+        }
         let outcomes = read_outcomes(&mut rest).ok_or_else(damaged)?;
         if !driver.restore(rest, &Image) {
             return Err(damaged());
         }
         self.written = driver.stats.begun();
         self.is_ours = true;
-        Ok(Some((waits, outcomes)))
+        Ok(Some(Known {
+            waits,
+            met,
+            outcomes,
+        }))
     }
 
     /// Checks that a file can be written here. An error is more useful before the exploration than
@@ -238,7 +256,12 @@ impl Checkpoint {
         }
     }
 
-    fn write(&self, (waits, outcomes): &Known, payload: &[u8]) -> std::io::Result<()> {
+    fn write(&self, known: &Known, payload: &[u8]) -> std::io::Result<()> {
+        let Known {
+            waits,
+            met,
+            outcomes,
+        } = known;
         let mut bytes = format!("{MAGIC}\n").into_bytes();
         for (_, line) in &self.identity {
             bytes.extend_from_slice(line.as_bytes());
@@ -248,7 +271,12 @@ impl Checkpoint {
             bytes.extend_from_slice(wait.line().as_bytes());
             bytes.push(b'\n');
         }
-        // An empty line ends the first waits.
+        // An empty line ends the first waits, and another one the places.
+        bytes.push(b'\n');
+        for place in met.lines() {
+            bytes.extend_from_slice(place.as_bytes());
+            bytes.push(b'\n');
+        }
         bytes.push(b'\n');
         // An outcome may have several lines, so its length comes first.
         for (outcome, executions) in outcomes.said() {

@@ -363,6 +363,7 @@ impl Exploration<'_> {
         let follows = self.given.is_some();
         let mut body = self.body(&found.driver);
         if let Some(free) = body.is_in_order(&mut found) {
+            self.watch.note_free(free.site());
             self.unseen.push(free);
             let mut driver = taken.map_or(found, |taken| *taken).driver;
             driver.rerun();
@@ -503,6 +504,7 @@ impl Exploration<'_> {
             could_await,
             weak,
             outcomes: self.watch.outcomes.take(),
+            assumptions: self.watch.met.assumptions(),
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,
             ran: self.stacks.executions,

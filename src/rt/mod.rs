@@ -454,7 +454,7 @@ pub(crate) fn has_woken_up(site: event::Site) -> bool {
 }
 
 fn choose_wakeup(what: Choice, site: event::Site) -> bool {
-    if !context::may_wake_up() {
+    if !context::may_wake_up(site) {
         return false;
     }
     let kind = OpKind::Choose { options: 2, what };
@@ -471,6 +471,7 @@ fn choose_wakeup(what: Choice, site: event::Site) -> bool {
 #[track_caller]
 pub(crate) fn park_here() -> bool {
     let site = context::here();
+    context::note_wait(site);
     let mut may_wake_up = false;
     let answer = waited(announce::announce(site, |driver, me| {
         let machine = &mut driver.machine;
@@ -507,8 +508,9 @@ pub(crate) fn skip_rest() {
 
 /// Whether a weak compare-exchange of the current thread on the atomic at this address may fail
 /// spuriously.
+#[track_caller]
 pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
-    context::may_fail_for_no_reason(address)
+    context::may_fail_for_no_reason(address, context::here())
 }
 
 /// The value of a thread-local variable in the current thread. `key` is the variable's address.

@@ -16,6 +16,7 @@ use crate::rt::event::{Event, Site, foreign, verdict};
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::plural::counted;
 use crate::rt::report::source::Sources;
+use crate::verdict::assumption::Assumption;
 use crate::verdict::estimated::{at_least, estimated};
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::weak::WeakMemory;
@@ -25,7 +26,7 @@ use crate::verdict::weak::WeakMemory;
 /// `Display` prints one line: the verdict, the number of executions, the number of pruned
 /// executions by reason, the number of events, the number of events of the longest execution, and
 /// the duration. If most runs of the closure were for other purposes, the line also has the number
-/// of those runs.
+/// of those runs. If there are [assumptions](Report::assumptions), the line ends with them.
 ///
 /// ```
 /// let report = dpor::Builder::new().explore(|| {
@@ -71,6 +72,13 @@ pub struct Report {
     /// Whether the test left a part out of the exploration, for example with
     /// [`stop_exploring`](crate::stop_exploring), regardless of the verdict.
     pub excludes: bool,
+    /// Behaviours that std permits and that were not explored, each with the places at which the
+    /// program could meet it. Empty if nothing of that kind was taken for granted.
+    ///
+    /// [`complete`](Report::complete) is a statement under these assumptions. The accesses through
+    /// the pointer of [`UnsafeCell::get`](crate::cell::UnsafeCell::get) are never watched and do
+    /// not count here, because that function may be called at compile time, where no model runs.
+    pub assumptions: Vec<Assumption>,
     /// Estimate of the total number of executions.
     ///
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows the executions that it has planned,
@@ -134,6 +142,8 @@ pub(crate) struct Passed {
     pub(crate) weak: WeakMemory,
     /// The outcomes that the test has recorded, if it has recorded any.
     pub(crate) outcomes: Option<Box<Outcomes>>,
+    /// Behaviours that std permits and that were not explored.
+    pub(crate) assumptions: Vec<Assumption>,
 }
 
 impl Passed {
@@ -202,6 +212,7 @@ impl Passed {
             within,
             within_rounds: driver.machine.rounds_left_out(),
             excludes: driver.excludes(),
+            assumptions: self.assumptions.clone(),
             estimate,
             estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),
             hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
@@ -426,10 +437,14 @@ impl fmt::Display for Report {
             let before = counted(self.before, "execution");
             write!(f, " since it was taken up behind {before}")?;
         }
-        match &self.weak {
-            WeakMemory::Unasked => Ok(()),
-            weak => write!(f, "; {weak}"),
+        if self.weak != WeakMemory::Unasked {
+            write!(f, "; {}", self.weak)?;
         }
+        for (nth, assumption) in self.assumptions.iter().enumerate() {
+            let before = if nth == 0 { "; not explored: " } else { ", " };
+            write!(f, "{before}{assumption}")?;
+        }
+        Ok(())
     }
 }
 

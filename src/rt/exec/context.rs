@@ -27,6 +27,7 @@ use super::objects::Table;
 use super::unwinding::Unwinding;
 use crate::rt::coroutine::{Stretch, suspend};
 use crate::rt::exec::crash_report::{AtEnd, Unshown};
+use crate::rt::exec::permitted::{Behaviour, Permitted, Possible};
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::Heap;
@@ -145,6 +146,8 @@ pub(crate) struct Runtime {
     /// The outcome that the test has recorded for this execution. Boxed, because most tests record
     /// none.
     pub(super) recorded_outcome: Cell<Option<Box<RecordedOutcome>>>,
+    /// The places at which std permits a behaviour that may not have been explored.
+    pub(super) permitted: Permitted,
 }
 
 /// The state that the runtime works with between two steps.
@@ -413,13 +416,37 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     with(name).ok().flatten()
 }
 
-/// Whether a wait of the current thread may still end spuriously.
-pub(crate) fn may_wake_up() -> bool {
+/// Whether a wait of the current thread at this place may still end spuriously.
+pub(crate) fn may_wake_up(site: Site) -> bool {
     with(|runtime| {
         let me = runtime.current.get();
-        runtime.inner.borrow().driver.machine.may_wake_up(me)
+        let explored = runtime.inner.borrow().driver.machine.may_wake_up(me);
+        runtime.permitted.note(Possible {
+            behaviour: Behaviour::SpuriousWakeup,
+            site,
+            explored,
+        });
+        explored
     })
     .unwrap_or(false)
+}
+
+/// Notes that a wait of the current thread at this place cannot end spuriously, although std
+/// permits that.
+#[inline]
+pub(crate) fn note_wait(site: Site) {
+    let behaviour = Behaviour::SpuriousWakeup;
+    let known = with_any(|runtime| runtime.permitted.is_last(behaviour, site));
+    if rarely!(known == Some(false)) {
+        // The execution may be over, and then the wait is no part of it.
+        let _ = with(|runtime| {
+            runtime.permitted.note(Possible {
+                behaviour,
+                site,
+                explored: false,
+            })
+        });
+    }
 }
 
 /// Counts a wait of the current thread that ends spuriously.
@@ -441,14 +468,21 @@ pub(crate) fn skip_rest() {
     let _ = with(|runtime| runtime.inner.borrow_mut().driver.skip_rest());
 }
 
-/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail
-/// spuriously.
-pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
+/// Whether a weak compare-exchange of the current thread at this place, on the atomic at this
+/// address, may fail spuriously.
+pub(crate) fn may_fail_for_no_reason(address: usize, site: Site) -> bool {
     with(|runtime| {
         let inner = runtime.inner.borrow();
         let (machine, me) = (&inner.driver.machine, runtime.current.get());
         let has_failed = |object| machine.has_failed_for_no_reason(me, object);
-        machine.limits.spurious_failures && !inner.table.known(address).is_some_and(has_failed)
+        let explored =
+            machine.limits.spurious_failures && !inner.table.known(address).is_some_and(has_failed);
+        runtime.permitted.note(Possible {
+            behaviour: Behaviour::SpuriousFailure,
+            site,
+            explored,
+        });
+        explored
     })
     .unwrap_or(false)
 }

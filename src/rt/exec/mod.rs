@@ -24,6 +24,7 @@ pub(crate) mod objects;
 pub(crate) mod outsiders;
 pub(crate) mod over;
 pub(crate) mod panics;
+pub(crate) mod permitted;
 pub(crate) mod pooled_runtime;
 pub(crate) mod process_exit;
 pub(crate) mod recorded_outcome;

@@ -23,6 +23,7 @@ use crate::rt::exec::context::{Inner, Runtime};
 use crate::rt::exec::current;
 use crate::rt::exec::delay;
 use crate::rt::exec::objects::Table;
+use crate::rt::exec::permitted::Permitted;
 use crate::rt::exec::settings::Settings;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::exec::unwinding::Unwinding;
@@ -158,6 +159,7 @@ impl Default for Runtime {
             report: |_| String::new(),
             at_last_hint: RefCell::default(),
             recorded_outcome: Cell::default(),
+            permitted: Permitted::default(),
         }
     }
 }
@@ -226,6 +228,7 @@ impl Runtime {
             report: _,
             at_last_hint,
             recorded_outcome,
+            permitted,
         } = self;
         let Inner {
             driver: _,
@@ -255,6 +258,7 @@ impl Runtime {
         raised.get_mut().empty();
         second.take();
         recorded_outcome.take();
+        permitted.empty();
         table.empty();
         races.empty();
         *in_order = InOrder::All;

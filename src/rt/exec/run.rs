@@ -23,6 +23,7 @@ use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
 use crate::rt::exec::interrupts;
 use crate::rt::exec::panics::begun;
+use crate::rt::exec::permitted::Permitted;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::process_exit;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
@@ -105,6 +106,8 @@ pub(crate) struct Between<'a> {
     pub(crate) uses_cells: bool,
     /// The outcome that the test has recorded for the last execution, if any.
     pub(crate) recorded_outcome: Option<&'a RecordedOutcome>,
+    /// The places at which std permits a behaviour that may not have been explored.
+    pub(crate) permitted: &'a Permitted,
 }
 
 /// The stacks that executions run on, each of this size.
@@ -215,6 +218,7 @@ fn fails(
             rounds: &rounds,
             uses_cells: inner.races.is_active(),
             recorded_outcome: recorded_outcome.as_deref(),
+            permitted: &runtime.permitted,
         };
         let more = go_on(&between);
         inner.names.clear();

@@ -46,6 +46,11 @@ impl InOrder {
 }
 
 impl SuppressedRaces {
+    /// The last operation of the freeing thread before the free.
+    pub(crate) fn site(&self) -> Site {
+        self.before
+    }
+
     /// The free that is the second of the two accesses, if it is one.
     pub(crate) fn of(race: &DataRace) -> Option<SuppressedRaces> {
         SuppressedRaces::at(race.first.site, &race.second, race.block)

@@ -1,0 +1,218 @@
+//! What an exploration took for granted, although std permits the program to behave otherwise.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::rt::event::{Site, foreign};
+use crate::rt::exec::permitted::Behaviour;
+use crate::rt::plural::counted;
+
+/// A behaviour that was not explored, and that the program could meet at some places.
+///
+/// A [complete](crate::Report::complete) exploration has seen every trace under its
+/// [assumptions](crate::Report::assumptions). Each assumption has a setting or a change of the
+/// program that removes it, see [`AssumptionKind`].
+///
+/// `Display` writes the behaviour with the number of its places: `spurious wake-ups (2 waits)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Assumption {
+    /// The behaviour that was not explored.
+    pub kind: AssumptionKind,
+    /// Places in the program at which the behaviour is possible, in the order of their text: each
+    /// as `file:line:column`, or `in a drop` or `in std` if the place is not in the program's own
+    /// source.
+    ///
+    /// The list is never empty.
+    pub places: Vec<String>,
+}
+
+/// Kind of an [`Assumption`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum AssumptionKind {
+    /// No wait at these places ended spuriously.
+    ///
+    /// The waits are those on a condition variable (a timed wait could also end before its time),
+    /// in [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait), and of a
+    /// task in [`block_on`](crate::future::block_on) or [`spawn`](crate::future::spawn). A place
+    /// counts unless a spurious wake-up was explored there at least once.
+    /// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) explores them.
+    SpuriousWakeups,
+    /// No weak compare-exchange at these places failed spuriously.
+    ///
+    /// `fetch_update` and its relatives have a weak compare-exchange. A place counts unless a
+    /// spurious failure was explored there at least once.
+    /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) explores them.
+    SpuriousFailures,
+    /// A primitive that is not swapped has put frees behind the uses of their blocks, mostly the
+    /// count of an `Arc` of std.
+    ///
+    /// The places are the last operations of the freeing threads before these frees. The model does
+    /// not see the operations of such a primitive, so it explores no other order of them. It sees
+    /// those of [`sync::Arc`](crate::sync::Arc), for example. Other uses of primitives that are not
+    /// swapped are unknown to the model, and not among the places.
+    Unswapped,
+}
+
+/// Every kind, with its name and its words. The words are those of the report: what was not
+/// explored, and the unit of the places.
+const KINDS: [(AssumptionKind, &str, &str, &str); 3] = [
+    (
+        AssumptionKind::SpuriousWakeups,
+        "spurious_wakeups",
+        "spurious wake-ups",
+        "wait",
+    ),
+    (
+        AssumptionKind::SpuriousFailures,
+        "spurious_failures",
+        "spurious failures of weak compare-exchanges",
+        "place",
+    ),
+    (
+        AssumptionKind::Unswapped,
+        "unswapped",
+        "primitives that are not swapped",
+        "free",
+    ),
+];
+
+impl AssumptionKind {
+    /// Returns the name, in the form `spurious_wakeups`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// Returns the name, the behaviour in words, and the unit of the places.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        let known = KINDS.iter().find(|(kind, ..)| *kind == self);
+        known.map_or(("", "", ""), |&(_, name, what, unit)| (name, what, unit))
+    }
+}
+
+impl From<Behaviour> for AssumptionKind {
+    fn from(behaviour: Behaviour) -> AssumptionKind {
+        match behaviour {
+            Behaviour::SpuriousWakeup => AssumptionKind::SpuriousWakeups,
+            Behaviour::SpuriousFailure => AssumptionKind::SpuriousFailures,
+            Behaviour::Unswapped => AssumptionKind::Unswapped,
+        }
+    }
+}
+
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, what, unit) = self.kind.words();
+        write!(f, "{what} ({})", counted(self.places.len() as u64, unit))
+    }
+}
+
+/// The places that an exploration has met so far, each with whether the behaviour was explored
+/// there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlacesMet(BTreeMap<(AssumptionKind, String), bool>);
+
+impl PlacesMet {
+    /// Adds a place, or that the behaviour was explored at it.
+    pub(crate) fn add(&mut self, kind: AssumptionKind, site: Site, explored: bool) {
+        let place = foreign(site.file()).map_or_else(|| site.to_string(), str::to_owned);
+        *self.0.entry((kind, place)).or_default() |= explored;
+    }
+
+    /// Returns what was not explored anywhere, or not at some places.
+    pub(crate) fn assumptions(&self) -> Vec<Assumption> {
+        let mut assumptions: Vec<Assumption> = Vec::new();
+        for ((kind, place), _) in self.0.iter().filter(|(_, explored)| !**explored) {
+            match assumptions.last_mut().filter(|last| last.kind == *kind) {
+                Some(last) => last.places.push(place.clone()),
+                None => assumptions.push(Assumption {
+                    kind: *kind,
+                    places: vec![place.clone()],
+                }),
+            }
+        }
+        assumptions
+    }
+
+    /// Formats the places as lines of a file.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        let line = |((kind, place), explored): (&(AssumptionKind, String), &bool)| {
+            format!("{}\t{}\t{place}", kind.name(), u8::from(*explored))
+        };
+        self.0.iter().map(line)
+    }
+
+    /// Adds a place from such a line. `None` if the line is malformed.
+    pub(crate) fn add_line(&mut self, line: &str) -> Option<()> {
+        let mut parts = line.splitn(3, '\t');
+        let name = parts.next()?;
+        let (kind, ..) = KINDS.iter().find(|(_, known, ..)| *known == name)?;
+        let explored = match parts.next()? {
+            "0" => false,
+            "1" => true,
+            _ => return None,
+        };
+        self.0.insert((*kind, parts.next()?.to_owned()), explored);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::Location;
+
+    #[test]
+    fn every_kind_has_words_of_its_own() {
+        let behaviours = [
+            Behaviour::SpuriousWakeup,
+            Behaviour::SpuriousFailure,
+            Behaviour::Unswapped,
+        ];
+        let kinds = behaviours.map(AssumptionKind::from);
+        assert_eq!(KINDS.map(|(kind, ..)| kind), kinds);
+        for kind in kinds {
+            let (name, what, unit) = kind.words();
+            assert!(!name.is_empty() && !what.is_empty() && !unit.is_empty());
+            assert_eq!(kind.name(), name);
+        }
+    }
+
+    #[test]
+    fn places_are_told_unless_explored_and_survive_a_file() {
+        let sites = [Location::caller(), Location::caller(), Location::caller()];
+        let (wakes, fails) = (
+            AssumptionKind::SpuriousWakeups,
+            AssumptionKind::SpuriousFailures,
+        );
+        let mut met = PlacesMet::default();
+        met.add(fails, sites[0], true);
+        met.add(fails, sites[0], false);
+        met.add(wakes, sites[1], false);
+        met.add(wakes, sites[2], false);
+        met.add(wakes, sites[2], false);
+        // This file is one of the crate's own, which has a name of its own in a report.
+        let place = "in a drop".to_owned();
+        let assumed = Assumption {
+            kind: wakes,
+            places: vec![place],
+        };
+        assert_eq!(met.assumptions(), [assumed.clone()]);
+        assert_eq!(assumed.to_string(), "spurious wake-ups (1 wait)");
+        let lines: Vec<String> = met.lines().collect();
+        let mut read = PlacesMet::default();
+        for line in &lines {
+            read.add_line(line).expect("well-formed");
+        }
+        assert_eq!((read, lines.len()), (met, 2));
+        for malformed in ["", "spurious_wakeups", "spurious_wakeups\t2\ta", "x\t0\ta"] {
+            assert_eq!(
+                PlacesMet::default().add_line(malformed),
+                None,
+                "{malformed}"
+            );
+        }
+    }
+}
