@@ -4,12 +4,13 @@
 //! checkpoint, and checks the limits. At the end of an exploration without a failure it says
 //! whether the exploration saw or checked nothing.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::config::{Builder, Executions};
 use crate::exploration::checkpoint_file::{Checkpoint, Known};
 use crate::exploration::first_waits::{FirstWait, FirstWaits};
-use crate::exploration::progress::{Progress, above};
+use crate::exploration::progress::{Progress, above, above_captured};
 use crate::exploration::replay_command;
 use crate::exploration::report_dir::ReportDir;
 use crate::exploration::said_once;
@@ -23,7 +24,8 @@ use crate::rt::exec::permitted::{Behaviour, Permitted};
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::plural::counted;
-use crate::rt::rare::{cold_path, rarely};
+use crate::rt::rare::{cold_path, mostly, rarely};
+use crate::rt::relation::conflict::threads_meet;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::loops;
 use crate::rt::report::passing;
@@ -33,6 +35,7 @@ use crate::verdict::assumption::PlacesMet;
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::report;
 use crate::verdict::report::{Limit, called_at, named_at};
+use crate::verdict::vacuous::Vacuous;
 
 /// State of the work between two executions.
 pub(crate) struct Watch<'a> {
@@ -309,22 +312,75 @@ impl<'a> Watch<'a> {
         stats.complete > 0 && stats.longest > 0 && self.settings.trace.is_none()
     }
 
-    /// Returns the line for an exploration that has seen no complete execution or checked nothing.
-    pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
-        let (site, stats) = (self.site, driver.stats);
-        if stats.left_out() > 0 && stats.complete == 0 {
-            return Some(format!(
-                "dpor: no execution of the model at {site} came to its end: all were given up {}",
-                report::Pruned::of(&stats).why()
-            ));
+    /// Returns why an exploration without a failure has tested nothing, if so.
+    #[inline]
+    pub(crate) fn vacuous(&self, driver: &Driver) -> Option<Vacuous> {
+        let stats = driver.stats;
+        // Threads that meet mostly have several executions, so this is the frequent case.
+        if mostly!(stats.begun() > 1 && stats.complete > 0 && stats.longest > 0) || self.follows {
+            return None;
         }
-        let nothing = stats.begun() > 0 && stats.longest == 0;
-        (nothing && !self.uses_cells).then(|| {
-            format!(
-                "dpor: the model at {site} did nothing that can be seen: is the crate built \
-                 with `--cfg dpor`, and are its imports swapped?"
-            )
-        })
+        self.found_vacuous(driver)
+    }
+
+    /// [`Watch::vacuous`] for an exploration with few executions or few events.
+    #[cold]
+    fn found_vacuous(&self, driver: &Driver) -> Option<Vacuous> {
+        let (stats, trace) = (driver.stats, &driver.trace);
+        if stats.complete == 0 {
+            return Some(Vacuous::NoExecution);
+        }
+        // Accesses to cells are no events, and the race detector checks them.
+        if self.uses_cells {
+            return None;
+        }
+        if stats.longest == 0 {
+            return Some(Vacuous::NoOperation);
+        }
+        let is_the_only_one =
+            stats.begun() == 1 && self.stopped.is_none() && !self.settings.is_sampling();
+        (is_the_only_one && trace.threads() > 1 && !threads_meet(trace))
+            .then_some(Vacuous::NoConflict)
+    }
+
+    /// Says that the exploration has tested nothing. The first line of each kind in a process goes
+    /// past the harness, which does not show the captured output of a test that passes.
+    #[cold]
+    pub(crate) fn tell_of_vacuous(&self, vacuous: Vacuous, driver: &Driver) {
+        static TOLD: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+        let (site, stats) = (self.site, driver.stats);
+        let (line, told) = match vacuous {
+            Vacuous::NoExecution if stats.left_out() == 0 => return,
+            Vacuous::NoExecution => {
+                let why = report::Pruned::of(&stats).why();
+                above(|| {
+                    eprintln!(
+                        "dpor: no execution of the model at {site} came to its end: all were given up {why}"
+                    )
+                });
+                return;
+            }
+            Vacuous::NoOperation => (
+                format!(
+                    "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                     with `--cfg dpor`, and are its imports swapped?\n"
+                ),
+                &TOLD[0],
+            ),
+            Vacuous::NoConflict => (
+                format!(
+                    "dpor: the model at {site} ran {}, and no two of their operations conflict, so there is one execution \
+                     and no order to test: are the imports of all that they share swapped?\n",
+                    counted(driver.trace.threads() as u64, "thread")
+                ),
+                &TOLD[1],
+            ),
+        };
+        if told.swap(true, Relaxed) {
+            above(|| eprint!("{line}"));
+        } else {
+            above_captured(&line);
+        }
     }
 
     /// Names each loop without a hint once.

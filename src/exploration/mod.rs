@@ -472,8 +472,9 @@ impl Exploration<'_> {
     /// Prints and returns the result of an exploration without a failure.
     fn passed(&mut self, driver: PooledDriver) -> Passed {
         let is_plain = mostly!(self.watch.is_plain(&driver));
-        if !is_plain && let Some(line) = self.watch.vain(&driver) {
-            above(|| eprintln!("{line}"));
+        let vacuous = self.watch.vacuous(&driver);
+        if let Some(vacuous) = vacuous {
+            self.watch.tell_of_vacuous(vacuous, &driver);
         }
         let coverage = driver.coverage();
         let gives_up = match coverage {
@@ -505,6 +506,7 @@ impl Exploration<'_> {
             weak,
             outcomes: self.watch.outcomes.take(),
             assumptions: self.watch.met.assumptions(),
+            vacuous,
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,
             ran: self.stacks.executions,

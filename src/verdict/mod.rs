@@ -6,4 +6,5 @@ pub(crate) mod estimated;
 pub(crate) mod failure;
 pub(crate) mod outcomes;
 pub(crate) mod report;
+pub(crate) mod vacuous;
 pub(crate) mod weak;

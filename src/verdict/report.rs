@@ -19,6 +19,7 @@ use crate::rt::report::source::Sources;
 use crate::verdict::assumption::Assumption;
 use crate::verdict::estimated::{at_least, estimated};
 use crate::verdict::outcomes::Outcomes;
+use crate::verdict::vacuous::Vacuous;
 use crate::verdict::weak::WeakMemory;
 
 /// Result of an exploration that found no failure.
@@ -79,6 +80,11 @@ pub struct Report {
     /// the pointer of [`UnsafeCell::get`](crate::cell::UnsafeCell::get) are never watched and do
     /// not count here, because that function may be called at compile time, where no model runs.
     pub assumptions: Vec<Assumption>,
+    /// The reason why the test has tested nothing, if it has tested nothing.
+    ///
+    /// Standard error says so, too, for the first such model of a process past the capture of the
+    /// test harness.
+    pub vacuous: Option<Vacuous>,
     /// Estimate of the total number of executions.
     ///
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows the executions that it has planned,
@@ -144,6 +150,8 @@ pub(crate) struct Passed {
     pub(crate) outcomes: Option<Box<Outcomes>>,
     /// Behaviours that std permits and that were not explored.
     pub(crate) assumptions: Vec<Assumption>,
+    /// The reason why nothing was tested, if so.
+    pub(crate) vacuous: Option<Vacuous>,
 }
 
 impl Passed {
@@ -213,6 +221,7 @@ impl Passed {
             within_rounds: driver.machine.rounds_left_out(),
             excludes: driver.excludes(),
             assumptions: self.assumptions.clone(),
+            vacuous: self.vacuous,
             estimate,
             estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),
             hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),

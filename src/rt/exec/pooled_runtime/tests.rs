@@ -172,12 +172,14 @@ fn told(program: fn()) -> String {
             rounds,
             uses_cells,
             recorded_outcome,
+            permitted,
         } = between;
         let events = events(&driver.trace, driver);
         let stacks = (callers.len(), rounds.len());
         writeln!(
             told,
-            "{end:?} {names:?} {stacks:?} {uses_cells} {recorded_outcome:?} {events}"
+            "{end:?} {names:?} {stacks:?} {uses_cells} {recorded_outcome:?} {:?} {events}",
+            permitted.met()
         )
         .expect("a string");
         true
