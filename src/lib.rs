@@ -136,5 +136,5 @@ pub use crate::verdict::outcomes::{outcome, outcomes};
 pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict};
 pub use crate::verdict::vacuous::Vacuous;
 pub use crate::verdict::weak::WeakMemory;
-pub use config::{Algorithm, Builder, Executions, Memory, Order};
+pub use config::{Algorithm, Builder, Executions, Memory, Order, Summary};
 pub use model::{Any, any, assume, choose, model, name, replay};

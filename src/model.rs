@@ -8,7 +8,7 @@ pub use crate::config::Builder;
 use crate::config::Memory;
 use crate::exploration;
 use crate::exploration::progress::{above, above_captured};
-use crate::exploration::{numbered_model, replay_command, saved_failure};
+use crate::exploration::{numbered_model, replay_command, saved_failure, summary};
 use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::context;
 use crate::rt::heap;
@@ -273,6 +273,7 @@ impl Builder {
             &other
         };
         let explored = exploration::explored_as_set(settings, f, given, Location::caller());
+        summary::add(&self.summary, Location::caller(), &explored);
         let passed = explored.map_err(|failure| self.told_of_the_variable(failure))?;
         if rarely!(self.require_complete)
             && let Some(why) = passed.report().lacks(self.checkpoint_file.as_deref())

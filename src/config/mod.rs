@@ -171,6 +171,25 @@ pub enum Executions {
     Only(u64),
 }
 
+/// File that gets a line about each exploration.
+///
+/// `docs/SUMMARY.md` describes the lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Summary {
+    /// `dpor/summary.json` in the target directory in which the running program lies. No file, if
+    /// it lies in none.
+    ///
+    /// The file begins anew with each run of the tests, such as a `cargo test`.
+    #[default]
+    Target,
+    /// This file, which only grows. A relative path is relative to the working directory of the
+    /// test.
+    File(PathBuf),
+    /// No file.
+    Nothing,
+}
+
 /// Settings of an exploration.
 ///
 /// Each field has a default, which its environment variable overrides. A variable that is empty
@@ -357,6 +376,14 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_REPORT_DIR`. Default: `None`, nothing is written.
     pub report_dir: Option<PathBuf>,
+    /// File that gets a line of JSON about the explorations at each place: verdict, executions,
+    /// seconds, assumptions.
+    ///
+    /// A file that cannot be written is left out silently.
+    ///
+    /// Environment: `DPOR_SUMMARY`, the name of a file, or 0 for none. Default:
+    /// [`Summary::Target`].
+    pub summary: Summary,
     /// Executions to show although they did not fail.
     ///
     /// Standard error shows each of them with the table of a report. If [`Builder::report_dir`] is
@@ -584,6 +611,11 @@ impl Builder {
                 .size(either("DPOR_CHECKPOINT_INTERVAL"), "executions")?
                 .unwrap_or(20_000),
             report_dir: env.path("DPOR_REPORT_DIR")?,
+            summary: match env.path("DPOR_SUMMARY")? {
+                None => Summary::Target,
+                Some(file) if file.as_os_str() == "0" => Summary::Nothing,
+                Some(file) => Summary::File(file),
+            },
             trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
             log: log == Some(Ok(true)),

@@ -183,6 +183,9 @@ fn a_variable_that_parses_sets_its_field_and_an_empty_one_sets_nothing() {
     assert_eq!(may_fail, Ok(true));
     let wakeups = with("DPOR_SPURIOUS_WAKEUPS", "2").map(|b| b.spurious_wakeups);
     assert_eq!(wakeups, Ok(2));
+    let summary = |value| with("DPOR_SUMMARY", value).map(|b| b.summary);
+    assert_eq!(summary("0"), Ok(Summary::Nothing));
+    assert_eq!(summary("a/b"), Ok(Summary::File("a/b".into())));
     let memory = with("DPOR_MAX_MEMORY", "1000").map(|b| b.max_memory);
     assert_eq!(memory, Ok(Some(1000)));
 }

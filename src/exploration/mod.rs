@@ -16,6 +16,7 @@ pub(crate) mod report_dir;
 pub(crate) mod said_once;
 pub(crate) mod saved_failure;
 pub(crate) mod strategy;
+pub(crate) mod summary;
 
 use std::path::Path;
 use std::time::Duration;
@@ -137,7 +138,7 @@ pub(crate) fn explored(
         add_new(&mut exploration.failures, earlier, settings.max_failures);
     }
     let explored = if rarely!(!exploration.failures.is_empty()) {
-        Err(exploration.failed())
+        Err(exploration.failed(&driver))
     } else {
         Ok(exploration.passed(driver))
     };
@@ -460,12 +461,15 @@ impl Exploration<'_> {
     }
 
     /// Returns the failures: the first one, which contains the others.
-    fn failed(&mut self) -> Box<Failure> {
+    fn failed(&mut self, driver: &Driver) -> Box<Failure> {
         if let Some(directory) = &self.settings.report_dir {
             write_reports(&mut self.failures, directory, self.site);
         }
         let mut first = self.failures.remove(0);
         first.others = std::mem::take(&mut self.failures);
+        first.executions = driver.stats.complete;
+        first.pruned = driver.stats.given_up();
+        first.elapsed = self.watch.start.elapsed();
         Box::new(first)
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use crate::diagnose::minimize::{Minimized, leads_to};
 use crate::exploration::replay_command;
@@ -78,6 +79,11 @@ pub struct Failure {
     pub(crate) others: Vec<Failure>,
     /// The program's frames at the panic, if the environment asks for backtraces.
     pub(crate) backtrace: Option<String>,
+    /// Number of executions that the exploration has run to their ends, number of those that it has
+    /// pruned, and its duration. They are in the first failure of an exploration.
+    pub(crate) executions: u64,
+    pub(crate) pruned: u64,
+    pub(crate) elapsed: Duration,
     events: Vec<Event>,
     /// The recorded execution; `None` if the schedule to follow was malformed.
     record: Option<Box<Record>>,
@@ -225,6 +231,9 @@ fn without_execution(kind: FailureKind, schedule: &str, told: String) -> Box<Fai
         place: String::new(),
         others: Vec::new(),
         backtrace: None,
+        executions: 0,
+        pruned: 0,
+        elapsed: Duration::ZERO,
         record: None,
     })
 }
@@ -352,6 +361,9 @@ fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedu
         place: place(&found.end, found.message.as_ref()),
         others: Vec::new(),
         backtrace: None,
+        executions: 0,
+        pruned: 0,
+        elapsed: Duration::ZERO,
         record: Some(Box::new(record)),
     }
 }

@@ -638,6 +638,22 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Returns the name, in the form `times_out`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Verdict::Complete => "complete",
+            Verdict::Bounded(_) => "bounded",
+            Verdict::Rounds(_) => "rounds",
+            Verdict::Fair(_) => "fair",
+            Verdict::Waits(_) => "waits",
+            Verdict::TimesOut(_) => "times_out",
+            Verdict::Marked => "marked",
+            Verdict::Sampled { .. } => "sampled",
+            Verdict::Replayed => "replayed",
+            Verdict::Stopped(_) => "stopped",
+        }
+    }
+
     /// Returns the verdict of an exploration without a failure, from its coverage, the limit that
     /// stopped it, and a loop that gives up by itself.
     pub(crate) fn of(

@@ -8,6 +8,7 @@
 //! `state.load(SeqCst) == State::Full.into()` no longer determines its type. This crate must not
 //! have such effects on the code that depends on it.
 
+use serde::Serialize;
 use serde_json_core::ser::{Error, to_slice};
 
 use super::execution::Execution;
@@ -22,11 +23,11 @@ pub(crate) fn render(execution: &Execution) -> String {
     text
 }
 
-/// The execution as JSON on one line.
-fn compact(execution: &Execution) -> String {
+/// Plain data as JSON on one line.
+pub(crate) fn compact<T: Serialize + ?Sized>(data: &T) -> String {
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match to_slice(execution, &mut buffer) {
+        match to_slice(data, &mut buffer) {
             Ok(length) => {
                 buffer.truncate(length);
                 let Ok(text) = String::from_utf8(buffer) else {
@@ -35,9 +36,7 @@ fn compact(execution: &Execution) -> String {
                 return text;
             }
             Err(Error::BufferFull) => buffer.resize(2 * buffer.len(), 0),
-            Err(error) => unreachable!(
-                "dpor bug: an execution is plain data, so it can be written as JSON: {error}"
-            ),
+            Err(error) => unreachable!("dpor bug: plain data can be written as JSON: {error}"),
         }
     }
 }

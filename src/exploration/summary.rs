@@ -1,0 +1,488 @@
+//! The summary of a run: a line of JSON for each place that explores, in one file for all tests.
+//!
+//! A test that passes prints nothing that a harness shows, and a reader of the harness's output
+//! cannot tell a complete exploration from one that a limit stopped. The summary tells them apart,
+//! also for a program. It is a convenience: without a file that can be written there is none.
+//!
+//! Several processes of a run write the file at once. Each line is one write at the end of the
+//! file, under a lock on the file. A line has the numbers of all explorations at its place so far,
+//! and replaces the earlier lines of that place.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::config::Summary;
+use crate::exploration::saved_failure::{target_directory, unnumbered};
+use crate::rt::event::Site;
+use crate::rt::report::json;
+use crate::verdict::assumption::Assumption;
+use crate::verdict::failure::Failure;
+use crate::verdict::report::{Passed, Verdict};
+
+/// The explorations at one place by one test, as a line of the file.
+#[derive(Serialize)]
+struct Line {
+    /// Distinguishes this run of the tests from an earlier one.
+    run: &'static str,
+    package: Option<&'static str>,
+    /// The program, which is a test target.
+    target: &'static str,
+    test: Option<String>,
+    place: String,
+    /// Number of explorations.
+    models: u64,
+    /// Whether all of them were complete.
+    complete: bool,
+    /// Number of explorations by verdict.
+    verdicts: BTreeMap<&'static str, u64>,
+    /// The first verdict that is not complete, in words.
+    reason: Option<String>,
+    executions: u64,
+    pruned: u64,
+    seconds: f64,
+    assumptions: Vec<Assumed>,
+    /// The reasons why explorations have tested nothing.
+    vacuous: Vec<&'static str>,
+}
+
+/// An assumption of at least one of the explorations.
+#[derive(Serialize)]
+struct Assumed {
+    kind: &'static str,
+    places: Vec<String>,
+}
+
+/// A line, with what has been written of it.
+struct Entry {
+    file: PathBuf,
+    line: Line,
+    time: Duration,
+    /// Number of explorations in the line that was written last.
+    written: u64,
+}
+
+/// One exploration.
+struct Explored<'a> {
+    verdict: &'static str,
+    /// The verdict in words, unless it is complete.
+    reason: Option<String>,
+    executions: u64,
+    pruned: u64,
+    time: Duration,
+    assumptions: &'a [Assumption],
+    vacuous: Option<&'static str>,
+}
+
+/// The lines of this process. A place has a line for each OS thread, and so for each test.
+type Lines = FxHashMap<(ThreadId, Site), Entry>;
+
+static LINES: OnceLock<Mutex<Lines>> = OnceLock::new();
+
+fn lines() -> MutexGuard<'static, Lines> {
+    let lines = LINES.get_or_init(|| {
+        at_exit::install();
+        Mutex::default()
+    });
+    // A panic leaves at most a number too small.
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds an exploration at `site` to the summary.
+pub(crate) fn add(summary: &Summary, site: Site, explored: &Result<Passed, Box<Failure>>) {
+    let file = match summary {
+        Summary::Nothing => return,
+        Summary::File(file) => Some(file.as_path()),
+        Summary::Target => in_target_directory(),
+    };
+    if let Some(file) = file {
+        add_to(file, site, &Explored::of(explored));
+    }
+}
+
+impl Explored<'_> {
+    fn of(explored: &Result<Passed, Box<Failure>>) -> Explored<'_> {
+        match explored {
+            Ok(passed) => {
+                let stats = passed.driver.stats;
+                let verdict = passed.verdict;
+                Explored {
+                    verdict: verdict.name(),
+                    reason: (verdict != Verdict::Complete).then(|| verdict.to_string()),
+                    executions: stats.complete,
+                    pruned: stats.given_up(),
+                    time: passed.elapsed,
+                    assumptions: &passed.assumptions,
+                    vacuous: passed.vacuous.map(|why| why.name()),
+                }
+            }
+            Err(failure) => Explored {
+                verdict: "failed",
+                reason: Some(sentence(&failure.text)),
+                executions: failure.executions,
+                pruned: failure.pruned,
+                time: failure.elapsed,
+                assumptions: &[],
+                vacuous: None,
+            },
+        }
+    }
+}
+
+/// Returns the first sentence of a report. The message of a panic is on the line behind its place.
+fn sentence(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    match lines.next() {
+        Some(message) if first.ends_with(':') => format!("{first} {message}"),
+        _ => first.to_owned(),
+    }
+}
+
+fn add_to(file: &Path, site: Site, explored: &Explored<'_>) {
+    let thread = std::thread::current();
+    let mut lines = lines();
+    let entry = (lines.entry((thread.id(), site))).or_insert_with(|| Entry {
+        file: file.to_owned(),
+        line: Line::of(thread.name(), site),
+        time: Duration::ZERO,
+        written: 0,
+    });
+    let has_news = entry.add(explored);
+    // A test may explore the same model a thousand times. The number of lines for it is small.
+    if has_news || entry.line.models.is_power_of_two() {
+        entry.write();
+    }
+}
+
+impl Line {
+    /// A line without explorations.
+    fn of(test: Option<&str>, site: Site) -> Line {
+        let Program {
+            run,
+            package,
+            target,
+        } = program();
+        Line {
+            run,
+            package: package.as_deref(),
+            target,
+            test: test.map(str::to_owned),
+            place: site.to_string(),
+            models: 0,
+            complete: true,
+            verdicts: BTreeMap::new(),
+            reason: None,
+            executions: 0,
+            pruned: 0,
+            seconds: 0.0,
+            assumptions: Vec::new(),
+            vacuous: Vec::new(),
+        }
+    }
+
+    /// Adds the places of an assumption. Returns whether the line had not all of them.
+    fn assume(&mut self, assumption: &Assumption) -> bool {
+        let kind = assumption.kind.name();
+        let known = self.assumptions.iter_mut().find(|it| it.kind == kind);
+        let Some(known) = known else {
+            let places = assumption.places.clone();
+            self.assumptions.push(Assumed { kind, places });
+            return true;
+        };
+        let before = known.places.len();
+        for place in &assumption.places {
+            if let Err(at) = known.places.binary_search(place) {
+                known.places.insert(at, place.clone());
+            }
+        }
+        known.places.len() > before
+    }
+}
+
+impl Entry {
+    /// Adds an exploration. Returns whether it differs in kind from all earlier ones.
+    fn add(&mut self, explored: &Explored<'_>) -> bool {
+        let line = &mut self.line;
+        line.models += 1;
+        line.executions += explored.executions;
+        line.pruned += explored.pruned;
+        self.time += explored.time;
+        line.seconds = self.time.as_secs_f64();
+        let verdicts = line.verdicts.entry(explored.verdict).or_default();
+        *verdicts += 1;
+        let mut has_news = *verdicts == 1;
+        if let Some(reason) = &explored.reason {
+            line.complete = false;
+            line.reason.get_or_insert_with(|| reason.clone());
+        }
+        for assumption in explored.assumptions {
+            has_news |= line.assume(assumption);
+        }
+        if let Some(why) = explored.vacuous
+            && !line.vacuous.contains(&why)
+        {
+            line.vacuous.push(why);
+            has_news = true;
+        }
+        has_news
+    }
+
+    /// Writes the line, if it has changed since it was written. A file that cannot be written is no
+    /// reason to fail.
+    fn write(&mut self) {
+        if self.written < self.line.models {
+            self.written = self.line.models;
+            let mut text = json::compact(&self.line);
+            text.push('\n');
+            let _ = append(&self.file, &text, self.line.run);
+        }
+    }
+}
+
+/// Appends a line to the file. The file in the target directory begins anew with each run; a file
+/// that the user has named only grows.
+fn append(file: &Path, text: &str, run: &str) -> std::io::Result<()> {
+    if let Some(directory) = file.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let mut opened = File::options()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(file)?;
+    opened.lock()?;
+    if in_target_directory() == Some(file) && !is_of_run(&opened, run)? {
+        opened.set_len(0)?;
+    }
+    opened.write_all(text.as_bytes())
+    // Closing the file ends the lock.
+}
+
+/// Whether the first line of the file is of this run. An empty file is of any run.
+fn is_of_run(file: &File, run: &str) -> std::io::Result<bool> {
+    let mut first = Vec::new();
+    let begins = format!("{{\"run\":{}", json::compact(&run));
+    // The line may be long, or another program's.
+    file.take(begins.len() as u64).read_to_end(&mut first)?;
+    Ok(first.is_empty() || first == begins.as_bytes())
+}
+
+/// The facts about this process that each line has.
+struct Program {
+    run: String,
+    package: Option<String>,
+    target: String,
+}
+
+fn program() -> &'static Program {
+    static PROGRAM: OnceLock<Program> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let path = std::env::current_exe().unwrap_or_default();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Program {
+            run: std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| run::id(&path)),
+            package: std::env::var("CARGO_PKG_NAME").ok(),
+            target: unnumbered(&name).unwrap_or(&name).to_owned(),
+        }
+    })
+}
+
+/// Returns the file of this program's run, if the program lies in a target directory.
+fn in_target_directory() -> Option<&'static Path> {
+    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        let program = std::env::current_exe().ok()?;
+        Some(target_directory(&program)?.join("dpor/summary.json"))
+    });
+    file.as_deref()
+}
+
+/// Tells one run of the tests from another one, by the process that has started the tests.
+mod run {
+    use std::path::Path;
+
+    /// Returns the number of the process that has started the tests, and when it was started, so
+    /// that a number that comes again is another one: cargo if it is among the ancestors of this
+    /// process, otherwise the next ancestor that runs another program.
+    #[cfg(target_os = "linux")]
+    pub(super) fn id(program: &Path) -> String {
+        let mut ancestors = Vec::new();
+        let mut process = std::os::unix::process::parent_id();
+        while let Some(stat) = Stat::of(process) {
+            ancestors.push((process, stat.began));
+            if stat.name.starts_with("cargo") {
+                return format!("{process}-{}", stat.began);
+            }
+            process = stat.parent;
+        }
+        let is_other = |&&(process, _): &&(u32, u64)| {
+            let runs = std::fs::read_link(format!("/proc/{process}/exe"));
+            runs.map_or(true, |runs| runs != program)
+        };
+        let (process, began) = ancestors.iter().find(is_other).copied().unwrap_or_default();
+        format!("{process}-{began}")
+    }
+
+    /// The process that has started this one.
+    #[cfg(all(unix, not(target_os = "linux")))]
+    pub(super) fn id(_: &Path) -> String {
+        std::os::unix::process::parent_id().to_string()
+    }
+
+    /// The system does not say which process has started this one, so all runs count as one.
+    #[cfg(not(unix))]
+    pub(super) fn id(_: &Path) -> String {
+        String::from("unknown")
+    }
+
+    /// The facts that Linux tells of a process.
+    #[cfg(target_os = "linux")]
+    struct Stat {
+        name: String,
+        parent: u32,
+        /// The time of its start, in ticks of the system.
+        began: u64,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Stat {
+        fn of(process: u32) -> Option<Stat> {
+            let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            Stat::parse(&text)
+        }
+
+        /// Parses `number (name) state parent ..`. The name may have spaces and brackets.
+        fn parse(text: &str) -> Option<Stat> {
+            let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
+            let mut fields = rest.split_whitespace();
+            Some(Stat {
+                name: name.to_owned(),
+                parent: fields.nth(1)?.parse().ok()?,
+                began: fields.nth(17)?.parse().ok()?,
+            })
+        }
+    }
+
+    #[cfg(all(test, target_os = "linux"))]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_process_is_told_with_its_start() {
+            let rest = (4..=30).map(|field| field.to_string()).collect::<Vec<_>>();
+            let text = format!("17 (a (b) c) S {}", rest.join(" "));
+            let stat = Stat::parse(&text).expect("well-formed");
+            assert_eq!((&*stat.name, stat.parent, stat.began), ("a (b) c", 4, 22));
+            assert!(Stat::parse("17 (a").is_none() && Stat::parse("17 (a) S 1").is_none());
+            let own = Stat::of(std::process::id()).expect("it runs");
+            assert_eq!(own.parent, std::os::unix::process::parent_id());
+        }
+    }
+}
+
+/// Writes the last numbers when the process ends.
+mod at_exit {
+    #[cfg(unix)]
+    pub(super) fn install() {
+        // SAFETY: the function may be called at the end of the process, on any thread.
+        unsafe { libc::atexit(write) };
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn install() {}
+
+    #[cfg(unix)]
+    extern "C" fn write() {
+        // No panic may unwind into a function of the system, and a thread that explores may hold
+        // the lock.
+        let _ = std::panic::catch_unwind(|| {
+            if let Some(Ok(mut lines)) = super::LINES.get().map(|lines| lines.try_lock()) {
+                lines.values_mut().for_each(super::Entry::write);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::assumption::AssumptionKind;
+    use std::panic::Location;
+
+    #[test]
+    fn a_line_has_all_explorations_of_its_place() {
+        let mut entry = Entry {
+            file: PathBuf::new(),
+            line: Line::of(Some("a::test"), Location::caller()),
+            time: Duration::ZERO,
+            written: 0,
+        };
+        let assumption = |places: &[&str]| {
+            vec![Assumption {
+                kind: AssumptionKind::SpuriousWakeups,
+                places: places.iter().map(|&place| place.to_owned()).collect(),
+            }]
+        };
+        let mut add = |verdict: Verdict, places: &[&str], vacuous| {
+            entry.add(&Explored {
+                verdict: verdict.name(),
+                reason: (verdict != Verdict::Complete).then(|| verdict.to_string()),
+                executions: 2,
+                pruned: 1,
+                time: Duration::from_millis(250),
+                assumptions: &assumption(places),
+                vacuous,
+            })
+        };
+        assert!(add(Verdict::Complete, &["b"], None));
+        assert!(!add(Verdict::Complete, &["b"], None));
+        assert!(add(Verdict::Complete, &["a", "b"], None));
+        assert!(add(Verdict::Complete, &["a"], Some("no_conflict")));
+        assert!(!add(Verdict::Complete, &[], Some("no_conflict")));
+        assert!(add(Verdict::Rounds(3), &[], None));
+        assert!(add(Verdict::Marked, &[], None));
+        let Program {
+            run,
+            package,
+            target,
+        } = program();
+        let package = json::compact(package);
+        let place = &entry.line.place;
+        // A test of the library reads no JSON: `serde_json` has no place in it (`json.rs`).
+        let expected = format!(
+            "{{\"run\":\"{run}\",\"package\":{package},\"target\":\"{target}\",\"test\":\"a::test\",\
+             \"place\":\"{place}\",\"models\":7,\"complete\":false,\
+             \"verdicts\":{{\"complete\":5,\"marked\":1,\"rounds\":1}},\
+             \"reason\":\"bounded by max_rounds = 3 (DPOR_MAX_ROUNDS)\",\"executions\":14,\"pruned\":7,\
+             \"seconds\":1.75,\
+             \"assumptions\":[{{\"kind\":\"spurious_wakeups\",\"places\":[\"a\",\"b\"]}}],\
+             \"vacuous\":[\"no_conflict\"]}}"
+        );
+        assert_eq!(json::compact(&entry.line), expected);
+    }
+
+    #[test]
+    fn the_beginning_of_a_file_says_of_which_run_it_is() {
+        let path = std::env::temp_dir().join(format!("dpor-run-{}", std::process::id()));
+        for (text, is_ours) in [
+            ("", true),
+            ("{\"run\":\"17-3\",\"x\":1}\n", true),
+            ("{\"run\":\"17-34\"}\n", false),
+            ("{\"run\"", false),
+            ("another program's", false),
+        ] {
+            std::fs::write(&path, text).expect("a file");
+            let file = File::open(&path).expect("the file");
+            assert_eq!(is_of_run(&file, "17-3").ok(), Some(is_ours), "{text}");
+        }
+        std::fs::remove_file(&path).expect("the file");
+    }
+}
