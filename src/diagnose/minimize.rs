@@ -116,6 +116,13 @@ impl Looks {
             ..Looks::default()
         }
     }
+
+    pub(crate) fn at_callers() -> Looks {
+        Looks {
+            callers: true,
+            ..Looks::default()
+        }
+    }
 }
 
 /// Runs a test's closure again, with one question about a failure.
@@ -327,13 +334,8 @@ impl Probe<'_> {
         self.goes_on(self.driver(explorer), most, looks)
     }
 
-    /// [`Probe::explored`] with a driver that may have explored executions before.
-    pub(crate) fn goes_on(
-        &mut self,
-        driver: PooledDriver,
-        most: u64,
-        looks: Looks,
-    ) -> (Explored, Log) {
+    /// Returns the settings of executions that look at these facts.
+    pub(crate) fn looking(&self, looks: Looks) -> Settings {
         let mut settings = Settings {
             watch: looks.block,
             callers: looks.callers,
@@ -342,6 +344,17 @@ impl Probe<'_> {
         if looks.only_bad_memory {
             settings.in_order = InOrder::All;
         }
+        settings
+    }
+
+    /// [`Probe::explored`] with a driver that may have explored executions before.
+    pub(crate) fn goes_on(
+        &mut self,
+        driver: PooledDriver,
+        most: u64,
+        looks: Looks,
+    ) -> (Explored, Log) {
+        let settings = self.looking(looks);
         let log = self.log.quiet();
         let before = driver.stats.events;
         let left = self.budget.0;

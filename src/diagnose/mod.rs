@@ -10,3 +10,4 @@ pub(crate) mod minimize;
 pub(crate) mod orderings;
 pub(crate) mod publication_order;
 pub(crate) mod reproduce;
+pub(crate) mod unseen_waker;

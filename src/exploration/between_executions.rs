@@ -16,11 +16,12 @@ use crate::exploration::report_dir::ReportDir;
 use crate::exploration::said_once;
 use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;
+use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{End, Pruned, Reproduction};
 use crate::rt::exec::callers::Round;
 use crate::rt::exec::interrupts;
 use crate::rt::exec::log::Log;
-use crate::rt::exec::permitted::{Behaviour, Permitted};
+use crate::rt::exec::permitted::{Behaviour, Possible};
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::plural::counted;
@@ -63,6 +64,9 @@ pub(crate) struct Watch<'a> {
     pub(crate) met: PlacesMet,
     /// Number of changes of the runtime's list of such places that are known.
     changes: usize,
+    /// The places at which tasks are polled that have put a waker where no event shows it, each
+    /// with the schedule of an execution in which that happens.
+    pub(crate) unseen_wakers: Vec<(Site, Schedule)>,
     /// Whether loops that wait at a hint are explored as one step.
     takes_loops_for_steps: bool,
     /// Whether the exploration has paused between two executions to find out whether loops give up
@@ -130,6 +134,7 @@ impl<'a> Watch<'a> {
             outcomes: outcomes.map(Box::new),
             met,
             changes: 0,
+            unseen_wakers: Vec::new(),
             takes_loops_for_steps,
             asks: false,
             hintless: 0,
@@ -148,6 +153,7 @@ impl<'a> Watch<'a> {
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
         self.outcomes = None;
         self.met = PlacesMet::default();
+        self.unseen_wakers.clear();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.restart();
         }
@@ -195,7 +201,7 @@ impl<'a> Watch<'a> {
     /// program's output in the last execution is in the log, which this clears.
     pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
-        self.note_places(between.permitted);
+        self.note_places(between);
         if rarely!(std::mem::take(&mut self.asks)) {
             self.tell_of_hintless(driver);
             return true;
@@ -256,12 +262,27 @@ impl<'a> Watch<'a> {
 
     /// Notes the new places at which std permits a behaviour.
     #[inline]
-    fn note_places(&mut self, permitted: &Permitted) {
-        let changes = permitted.changes();
+    fn note_places(&mut self, between: &Between<'_>) {
+        let changes = between.permitted.changes();
         // The runtime counts anew when it goes on after a failure.
         if rarely!(changes != std::mem::replace(&mut self.changes, changes)) {
-            for place in permitted.met() {
-                (self.met).add(place.behaviour.into(), place.site, place.explored);
+            self.note_new_places(between);
+        }
+    }
+
+    /// [`Watch::note_places`] if there are new ones.
+    #[cold]
+    fn note_new_places(&mut self, between: &Between<'_>) {
+        for place in between.permitted.met() {
+            let Possible {
+                behaviour,
+                site,
+                explored,
+            } = place;
+            self.met.add(behaviour.into(), site, explored);
+            let is_known = |known: &(Site, Schedule)| *known.0 == *site;
+            if behaviour == Behaviour::UnseenWaker && !self.unseen_wakers.iter().any(is_known) {
+                (self.unseen_wakers).push((site, between.driver.schedule()));
             }
         }
     }
@@ -442,6 +463,24 @@ impl<'a> Watch<'a> {
             limits.unhinted_spin_bound,
             places.join(", and another one ")
         )
+    }
+
+    /// Says that a task has put its waker, at this place, where no event shows it. The first line
+    /// in a process goes past the harness, which does not show the captured output of a test that
+    /// passes.
+    #[cold]
+    pub(crate) fn tell_of_unseen_waker(&self, place: &str) {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        let line = format!(
+            "dpor: a task of the model at {} waits with a waker that it has cloned at {place}, and no operation behind the clone \
+             is seen: a primitive that is not swapped wakes it, so no order of the two is explored, and a lost wake-up is missed\n",
+            self.site
+        );
+        if TOLD.swap(true, Relaxed) {
+            above(|| eprint!("{line}"));
+        } else {
+            above_captured(&line);
+        }
     }
 
     /// Returns a line if the execution that was to be shown has not been run.

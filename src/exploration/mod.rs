@@ -40,6 +40,7 @@ use crate::rt::event::schedule::{Guarded, Schedule};
 use crate::rt::event::verdict::End;
 use crate::rt::exec::interrupts::{self, Exploring};
 use crate::rt::exec::log::Log;
+use crate::rt::exec::permitted::Behaviour;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::{Explored, Found, explore, stacks};
 use crate::rt::exec::settings::Settings;
@@ -476,6 +477,9 @@ impl Exploration<'_> {
     /// Prints and returns the result of an exploration without a failure.
     fn passed(&mut self, driver: PooledDriver) -> Passed {
         let is_plain = mostly!(self.watch.is_plain(&driver));
+        if rarely!(!self.watch.unseen_wakers.is_empty()) {
+            self.find_unseen_wakers(&driver);
+        }
         let vacuous = self.watch.vacuous(&driver);
         if let Some(vacuous) = vacuous {
             self.watch.tell_of_vacuous(vacuous, &driver);
@@ -524,6 +528,23 @@ impl Exploration<'_> {
             self.say_more(&passed.driver);
         }
         passed
+    }
+
+    /// Finds the places at which tasks have cloned wakers that they have put where no event shows
+    /// them, and prints a line for each. With `simplify = 0` the closure runs for the exploration
+    /// only.
+    #[cold]
+    fn find_unseen_wakers(&mut self, driver: &Driver) {
+        for (polled, schedule) in std::mem::take(&mut self.watch.unseen_wakers) {
+            let found = match self.settings.simplify {
+                0 => None,
+                _ => self.body(driver).clones_waker_at(schedule, polled),
+            };
+            let place = found.unwrap_or_else(|| polled.to_string());
+            self.watch.tell_of_unseen_waker(&place);
+            let kind = Behaviour::UnseenWaker.into();
+            self.watch.met.replace(kind, polled, place);
+        }
     }
 
     /// Prints the line about an execution that was to be shown and has not been run.

@@ -6,13 +6,14 @@
 
 mod atomic_waker;
 mod task;
+mod waker;
 
 use std::future::Future;
 use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake};
 
 pub use atomic_waker::AtomicWaker;
 pub use task::{JoinHandle, spawn};
@@ -29,6 +30,19 @@ struct Signal {
     /// Whether the poller itself has asked for another poll. Only the poller reads or changes this
     /// flag.
     again: AtomicBool,
+    /// The number of events of the poller when it cloned a waker last, plus 1; 0 if it has cloned
+    /// none in this poll. Only the poller reads or changes this number.
+    cloned: AtomicU32,
+}
+
+impl Signal {
+    /// Notes that a waker was cloned.
+    fn note_clone(&self) {
+        if self.poller.is_some() && rt::current() == self.poller {
+            let events = rt::note_cloned_waker();
+            self.cloned.store(events.map_or(0, |it| it + 1), Relaxed);
+        }
+    }
 }
 
 impl Wake for Signal {
@@ -72,16 +86,29 @@ fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Out
         notify: Notify::new(),
         poller: rt::current(),
         again: AtomicBool::new(false),
+        cloned: AtomicU32::new(0),
     });
     // In loom a waker is a reference to one of loom's own `Arc`s, and loom tracks their blocks.
     track_block(Arc::as_ptr(&signal).addr());
     rt::std_counts(Arc::as_ptr(&signal).addr());
-    let waker = Waker::from(signal.clone());
+    let waker = waker::of(signal.clone());
     let mut context = Context::from_waker(&waker);
     loop {
+        let wakers = Arc::strong_count(&signal);
+        signal.cloned.store(0, Relaxed);
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            Poll::Pending => signal.notify.wait_at(site),
+            Poll::Pending => {
+                // The thread that is to wake the task finds the waker somewhere. If no event of
+                // this poll comes after the clone, the model does not see where, and explores no
+                // order of the two.
+                if let Some(events) = signal.cloned.load(Relaxed).checked_sub(1)
+                    && Arc::strong_count(&signal) > wakers
+                {
+                    rt::note_unseen_waker(events, site);
+                }
+                signal.notify.wait_at(site);
+            }
         }
         // A task that wakes itself to be polled again yields to other threads.
         if signal.again.swap(false, Relaxed) {

@@ -513,6 +513,18 @@ pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     context::may_fail_for_no_reason(address, context::here())
 }
 
+/// Notes that the current thread clones the waker of the task that it polls. Returns the number of
+/// events that the thread has made; `None` outside of a model, or if the execution has ended.
+pub(crate) fn note_cloned_waker() -> Option<u32> {
+    context::note_cloned_waker()
+}
+
+/// Notes that a task, which is polled at this place, has put its waker where no event shows it, if
+/// the thread has made no more events than this number.
+pub(crate) fn note_unseen_waker(events: u32, site: event::Site) {
+    context::note_unseen_waker(events, site);
+}
+
 /// The value of a thread-local variable in the current thread. `key` is the variable's address.
 pub(crate) fn local(key: usize) -> Local {
     context::local(key)

@@ -20,8 +20,8 @@ pub struct Assumption {
     /// The behaviour that was not explored.
     pub kind: AssumptionKind,
     /// Places in the program at which the behaviour is possible, in the order of their text: each
-    /// as `file:line:column`, or `in a drop` or `in std` if the place is not in the program's own
-    /// source.
+    /// as `file:line:column` (as `file:line` if it is found on a stack), or `in a drop` or `in std`
+    /// if the place is not in the program's own source.
     ///
     /// The list is never empty.
     pub places: Vec<String>,
@@ -53,11 +53,22 @@ pub enum AssumptionKind {
     /// those of [`sync::Arc`](crate::sync::Arc), for example. Other uses of primitives that are not
     /// swapped are unknown to the model, and not among the places.
     Unswapped,
+    /// A task has waited with a waker that it has cloned at these places, and no visible operation
+    /// came between the clone and the wait.
+    ///
+    /// So a primitive that is not swapped has the waker, and the model explores no order of its
+    /// operations: a wake-up that comes too early is lost, and no execution shows that. A primitive
+    /// that only one task uses, such as a local channel between its parts, is harmless.
+    ///
+    /// The place is the innermost line of the program on the stack of the clone. If the program was
+    /// built without lines, or with [`simplify`](crate::Builder::simplify) = 0, it is the place of
+    /// the task's [`block_on`](crate::future::block_on) or [`spawn`](crate::future::spawn).
+    UnseenWakers,
 }
 
 /// Every kind, with its name and its words. The words are those of the report: what was not
 /// explored, and the unit of the places.
-const KINDS: [(AssumptionKind, &str, &str, &str); 3] = [
+const KINDS: [(AssumptionKind, &str, &str, &str); 4] = [
     (
         AssumptionKind::SpuriousWakeups,
         "spurious_wakeups",
@@ -75,6 +86,12 @@ const KINDS: [(AssumptionKind, &str, &str, &str); 3] = [
         "unswapped",
         "primitives that are not swapped",
         "free",
+    ),
+    (
+        AssumptionKind::UnseenWakers,
+        "unseen_wakers",
+        "wake-ups by primitives that are not swapped",
+        "task",
     ),
 ];
 
@@ -98,6 +115,7 @@ impl From<Behaviour> for AssumptionKind {
             Behaviour::SpuriousWakeup => AssumptionKind::SpuriousWakeups,
             Behaviour::SpuriousFailure => AssumptionKind::SpuriousFailures,
             Behaviour::Unswapped => AssumptionKind::Unswapped,
+            Behaviour::UnseenWaker => AssumptionKind::UnseenWakers,
         }
     }
 }
@@ -109,6 +127,11 @@ impl fmt::Display for Assumption {
     }
 }
 
+/// Returns the text of a place.
+fn text(site: Site) -> String {
+    foreign(site.file()).map_or_else(|| site.to_string(), str::to_owned)
+}
+
 /// The places that an exploration has met so far, each with whether the behaviour was explored
 /// there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,8 +140,14 @@ pub(crate) struct PlacesMet(BTreeMap<(AssumptionKind, String), bool>);
 impl PlacesMet {
     /// Adds a place, or that the behaviour was explored at it.
     pub(crate) fn add(&mut self, kind: AssumptionKind, site: Site, explored: bool) {
-        let place = foreign(site.file()).map_or_else(|| site.to_string(), str::to_owned);
-        *self.0.entry((kind, place)).or_default() |= explored;
+        *self.0.entry((kind, text(site))).or_default() |= explored;
+    }
+
+    /// Replaces a place by another text for it.
+    pub(crate) fn replace(&mut self, kind: AssumptionKind, site: Site, place: String) {
+        if let Some(explored) = self.0.remove(&(kind, text(site))) {
+            *self.0.entry((kind, place)).or_default() |= explored;
+        }
     }
 
     /// Returns what was not explored anywhere, or not at some places.
@@ -170,6 +199,7 @@ mod tests {
             Behaviour::SpuriousWakeup,
             Behaviour::SpuriousFailure,
             Behaviour::Unswapped,
+            Behaviour::UnseenWaker,
         ];
         let kinds = behaviours.map(AssumptionKind::from);
         assert_eq!(KINDS.map(|(kind, ..)| kind), kinds);

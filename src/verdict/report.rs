@@ -109,10 +109,11 @@ pub struct Report {
     ///
     /// Such a run checks whether a delayed thread uses [freed
     /// memory](crate::Builder#structfield.simplify), whether a free that seems to race is ordered
-    /// after all, or whether a loop gives up by itself. Further runs also come from a restart: if
-    /// the explorer learns a fact about the program that changes the exploration (that a loop has
-    /// no hint, for example), it runs all earlier executions once more. In all the closure ran
-    /// `executions + pruned + reruns` times, not counting the runs before a checkpoint.
+    /// after all, whether a loop gives up by itself, or where a task clones a waker. Further runs
+    /// also come from a restart: if the explorer learns a fact about the program that changes the
+    /// exploration (that a loop has no hint, for example), it runs all earlier executions once
+    /// more. In all the closure ran `executions + pruned + reruns` times, not counting the runs
+    /// before a checkpoint.
     pub reruns: u64,
     /// Duration of the exploration. If the exploration was resumed from a checkpoint, the time
     /// since then.

@@ -33,6 +33,23 @@ pub(crate) struct Call {
     pub(crate) stack: Backtrace,
 }
 
+/// A waker that a thread has cloned for the task that it polls.
+#[derive(Debug)]
+struct ClonedWaker {
+    thread: ThreadId,
+    /// The number of events of the thread before.
+    events: u32,
+    stack: Backtrace,
+}
+
+/// A waker that a task polled at this place has put where no event shows it, with the stack of the
+/// clone.
+#[derive(Debug)]
+pub(crate) struct UnseenWaker {
+    pub(crate) polled: Site,
+    pub(crate) stack: Backtrace,
+}
+
 /// A read that each round of a loop without a hint repeats.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
@@ -52,6 +69,9 @@ pub(crate) fn stands_nowhere(operation: &Operation, site: Site) -> bool {
 pub(crate) struct Callers {
     asked: Cell<bool>,
     calls: RefCell<Vec<Call>>,
+    /// The wakers that were cloned last, at most one for each thread.
+    cloned: RefCell<Vec<ClonedWaker>>,
+    unseen: RefCell<Vec<UnseenWaker>>,
     /// The rounds of loops in an exploration, one for each read.
     rounds: RefCell<Vec<Round>>,
 }
@@ -82,6 +102,39 @@ impl Callers {
         }
     }
 
+    /// Notes that a thread with this number of events has cloned the waker of its task.
+    #[cold]
+    pub(super) fn note_clone(&self, thread: ThreadId, events: u32) {
+        let mut cloned = self.cloned.borrow_mut();
+        cloned.retain(|known| known.thread != thread);
+        cloned.push(ClonedWaker {
+            thread,
+            events,
+            stack: Backtrace::force_capture(),
+        });
+    }
+
+    /// Notes that no event shows where the task polled at this place has put the waker that the
+    /// thread with this number of events has cloned last.
+    #[cold]
+    pub(super) fn note_unseen(&self, thread: ThreadId, events: u32, polled: Site) {
+        let mut cloned = self.cloned.borrow_mut();
+        let is = |known: &ClonedWaker| (known.thread, known.events) == (thread, events);
+        let mut unseen = self.unseen.borrow_mut();
+        if let Some(at) = cloned.iter().position(is)
+            && unseen.len() < STACKS_MAX
+        {
+            let ClonedWaker { stack, .. } = cloned.swap_remove(at);
+            unseen.push(UnseenWaker { polled, stack });
+        }
+    }
+
+    /// The wakers of that kind that were noted since the last call of this function.
+    pub(super) fn take_unseen(&self) -> Vec<UnseenWaker> {
+        self.cloned.borrow_mut().clear();
+        mem::take(&mut self.unseen.borrow_mut())
+    }
+
     /// Notes the caller of a read that each round of a loop without a hint repeats, if it is not
     /// noted yet.
     #[cold]
@@ -102,6 +155,8 @@ impl Callers {
     /// Forgets the noted calls and rounds.
     pub(super) fn forget(&self) {
         self.calls.borrow_mut().clear();
+        self.cloned.borrow_mut().clear();
+        self.unseen.borrow_mut().clear();
         self.rounds.borrow_mut().clear();
     }
 

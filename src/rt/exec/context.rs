@@ -449,6 +449,40 @@ pub(crate) fn note_wait(site: Site) {
     }
 }
 
+/// Notes that the current thread clones the waker of the task that it polls. Returns the number of
+/// events of the thread, if a model runs.
+pub(crate) fn note_cloned_waker() -> Option<u32> {
+    with(|runtime| {
+        let me = runtime.current.get();
+        let events = runtime.inner.borrow().driver.machine.events_of(me);
+        if rarely!(runtime.callers.are_asked_for()) {
+            runtime.callers.note_clone(me, events);
+        }
+        events
+    })
+    .ok()
+}
+
+/// Notes that a task, which is polled at this place, has put its waker where no event shows it, if
+/// the current thread has made no event since it had this number of events.
+pub(crate) fn note_unseen_waker(events: u32, site: Site) {
+    // Where no model runs, there is no report.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        if runtime.inner.borrow().driver.machine.events_of(me) != events {
+            return;
+        }
+        runtime.permitted.note(Possible {
+            behaviour: Behaviour::UnseenWaker,
+            site,
+            explored: false,
+        });
+        if rarely!(runtime.callers.are_asked_for()) {
+            runtime.callers.note_unseen(me, events, site);
+        }
+    });
+}
+
 /// Counts a wait of the current thread that ends spuriously.
 pub(crate) fn count_wakeup() {
     // Where no model runs, no wait is counted.

@@ -20,6 +20,8 @@ pub(crate) enum Behaviour {
     SpuriousFailure,
     /// A primitive that is not swapped orders two threads in another way.
     Unswapped,
+    /// A thread wakes a task by a waker that the task has put where no event shows it.
+    UnseenWaker,
 }
 
 /// A place at which a behaviour is possible.

@@ -16,7 +16,7 @@ use crate::rt::pooled::Empty;
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::thread_main::Work;
 
-use super::callers::{Call, Round};
+use super::callers::{Call, Round, UnseenWaker};
 use super::context::{self, Inner, Runtime, enter};
 use super::faults;
 use crate::rt::coroutine;
@@ -108,6 +108,9 @@ pub(crate) struct Between<'a> {
     pub(crate) recorded_outcome: Option<&'a RecordedOutcome>,
     /// The places at which std permits a behaviour that may not have been explored.
     pub(crate) permitted: &'a Permitted,
+    /// The wakers that tasks of the last execution have put where no event shows them, if callers
+    /// were asked for.
+    pub(crate) unseen_wakers: &'a [UnseenWaker],
 }
 
 /// The stacks that executions run on, each of this size.
@@ -208,6 +211,7 @@ fn fails(
     loop {
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
+        let unseen_wakers = runtime.callers.take_unseen();
         let rounds = runtime.callers.rounds();
         let recorded_outcome = runtime.recorded_outcome.take();
         let between = Between {
@@ -219,6 +223,7 @@ fn fails(
             uses_cells: inner.races.is_active(),
             recorded_outcome: recorded_outcome.as_deref(),
             permitted: &runtime.permitted,
+            unseen_wakers: &unseen_wakers,
         };
         let more = go_on(&between);
         inner.names.clear();

@@ -89,6 +89,16 @@ pub(crate) fn of(trace: &Backtrace, site: Site) -> Option<String> {
     Some(Compiled::with(site).seen(place))
 }
 
+/// The lines of the frames of the user's program, the innermost first. `site` is a place of the
+/// program.
+pub(crate) fn lines(trace: &Backtrace, site: Site) -> Vec<FileLine> {
+    let line = |frame: Frame| FileLine {
+        file: frame.file,
+        line: frame.line,
+    };
+    all_of(trace, site).into_iter().map(line).collect()
+}
+
 /// A frame of the user's program.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {

@@ -173,12 +173,13 @@ fn told(program: fn()) -> String {
             uses_cells,
             recorded_outcome,
             permitted,
+            unseen_wakers,
         } = between;
         let events = events(&driver.trace, driver);
         let stacks = (callers.len(), rounds.len());
         writeln!(
             told,
-            "{end:?} {names:?} {stacks:?} {uses_cells} {recorded_outcome:?} {:?} {events}",
+            "{end:?} {names:?} {stacks:?} {uses_cells} {recorded_outcome:?} {:?} {unseen_wakers:?} {events}",
             permitted.met()
         )
         .expect("a string");
