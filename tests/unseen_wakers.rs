@@ -124,7 +124,9 @@ impl Swapped {
     fn raise(&self) {
         self.set.store(true, SeqCst);
         let waker = self.slot.lock().unwrap().take();
-        waker.map(Waker::wake);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         self.waker.wake();
     }
 
@@ -210,6 +212,7 @@ fn child_that_waits_unseen() {
         for _ in 0..2 {
             Builder::new().check(loses_a_wake_up);
         }
+        Builder::new().check(loses_a_wake_up);
     }
 }
 

@@ -99,7 +99,7 @@ fn parks() {
 }
 
 fn meets_at_a_barrier() {
-    let wait = |barrier: &Barrier| drop(barrier.wait());
+    let wait = |barrier: &Barrier| _ = barrier.wait();
     shares(Barrier::new(2), wait, wait);
 }
 
@@ -237,6 +237,7 @@ fn child_that_does_nothing() {
         for _ in 0..2 {
             Builder::new().check(|| ());
         }
+        Builder::new().check(|| ());
     }
 }
 

@@ -397,11 +397,7 @@ impl<'a> Watch<'a> {
                 &TOLD[1],
             ),
         };
-        if told.swap(true, Relaxed) {
-            above(|| eprint!("{line}"));
-        } else {
-            above_captured(&line);
-        }
+        tell_once(told, line);
     }
 
     /// Names each loop without a hint once.
@@ -476,11 +472,7 @@ impl<'a> Watch<'a> {
              is seen: a primitive that is not swapped wakes it, so no order of the two is explored, and a lost wake-up is missed\n",
             self.site
         );
-        if TOLD.swap(true, Relaxed) {
-            above(|| eprint!("{line}"));
-        } else {
-            above_captured(&line);
-        }
+        tell_once(&TOLD, line);
     }
 
     /// Returns a line if the execution that was to be shown has not been run.
@@ -605,6 +597,18 @@ impl<'a> Watch<'a> {
         if let Some(checkpoint) = &self.checkpoint {
             checkpoint.remove();
         }
+    }
+}
+
+/// Prints a line, unless the same test has printed it before. If no line of its kind was `told` in
+/// this process, it goes past the harness.
+fn tell_once(told: &AtomicBool, line: String) {
+    if !told.swap(true, Relaxed) {
+        above_captured(&line);
+        // This test need not print it again.
+        said_once::is_first(line);
+    } else if said_once::is_first(line.clone()) {
+        above(|| eprint!("{line}"));
     }
 }
 

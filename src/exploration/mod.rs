@@ -513,7 +513,7 @@ impl Exploration<'_> {
             could_await,
             weak,
             outcomes: self.watch.outcomes.take(),
-            assumptions: self.watch.met.assumptions(),
+            met: std::mem::take(&mut self.watch.met),
             vacuous,
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,

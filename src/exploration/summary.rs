@@ -23,7 +23,7 @@ use crate::config::Summary;
 use crate::exploration::saved_failure::{target_directory, unnumbered};
 use crate::rt::event::Site;
 use crate::rt::report::json;
-use crate::verdict::assumption::Assumption;
+use crate::verdict::assumption::{Assumption, PlacesMet};
 use crate::verdict::failure::Failure;
 use crate::verdict::report::{Passed, Verdict};
 
@@ -67,6 +67,8 @@ struct Entry {
     time: Duration,
     /// Number of explorations in the line that was written last.
     written: u64,
+    /// The places that the last exploration has met ([`PlacesMet::fingerprint`]).
+    met: u64,
 }
 
 /// One exploration.
@@ -77,7 +79,7 @@ struct Explored<'a> {
     executions: u64,
     pruned: u64,
     time: Duration,
-    assumptions: &'a [Assumption],
+    met: Option<&'a PlacesMet>,
     vacuous: Option<&'static str>,
 }
 
@@ -119,7 +121,7 @@ impl Explored<'_> {
                     executions: stats.complete,
                     pruned: stats.given_up(),
                     time: passed.elapsed,
-                    assumptions: &passed.assumptions,
+                    met: Some(&passed.met),
                     vacuous: passed.vacuous.map(|why| why.name()),
                 }
             }
@@ -129,7 +131,7 @@ impl Explored<'_> {
                 executions: failure.executions,
                 pruned: failure.pruned,
                 time: failure.elapsed,
-                assumptions: &[],
+                met: None,
                 vacuous: None,
             },
         }
@@ -154,6 +156,7 @@ fn add_to(file: &Path, site: Site, explored: &Explored<'_>) {
         line: Line::of(thread.name(), site),
         time: Duration::ZERO,
         written: 0,
+        met: PlacesMet::default().fingerprint(),
     });
     let has_news = entry.add(explored);
     // A test may explore the same model a thousand times. The number of lines for it is small.
@@ -223,8 +226,13 @@ impl Entry {
             line.complete = false;
             line.reason.get_or_insert_with(|| reason.clone());
         }
-        for assumption in explored.assumptions {
-            has_news |= line.assume(assumption);
+        // Mostly a place is explored once, or meets the same places each time.
+        if let Some(met) = explored.met
+            && std::mem::replace(&mut self.met, met.fingerprint()) != self.met
+        {
+            for assumption in met.assumptions() {
+                has_news |= line.assume(&assumption);
+            }
         }
         if let Some(why) = explored.vacuous
             && !line.vacuous.contains(&why)
@@ -414,7 +422,6 @@ mod at_exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::assumption::AssumptionKind;
     use std::panic::Location;
 
     #[test]
@@ -424,12 +431,15 @@ mod tests {
             line: Line::of(Some("a::test"), Location::caller()),
             time: Duration::ZERO,
             written: 0,
+            met: 0,
         };
-        let assumption = |places: &[&str]| {
-            vec![Assumption {
-                kind: AssumptionKind::SpuriousWakeups,
-                places: places.iter().map(|&place| place.to_owned()).collect(),
-            }]
+        let met = |places: &[&str]| {
+            let mut met = PlacesMet::default();
+            for place in places {
+                let line = format!("spurious_wakeups\t0\t{place}");
+                met.add_line(&line).expect("well-formed");
+            }
+            met
         };
         let mut add = |verdict: Verdict, places: &[&str], vacuous| {
             entry.add(&Explored {
@@ -438,7 +448,7 @@ mod tests {
                 executions: 2,
                 pruned: 1,
                 time: Duration::from_millis(250),
-                assumptions: &assumption(places),
+                met: Some(&met(places)),
                 vacuous,
             })
         };

@@ -471,13 +471,10 @@ fn choose_wakeup(what: Choice, site: event::Site) -> bool {
 #[track_caller]
 pub(crate) fn park_here() -> bool {
     let site = context::here();
-    context::note_wait(site);
-    let mut may_wake_up = false;
+    // Usually no wait ends spuriously, and then this is the only question.
+    let may_wake_up = context::may_wake_up(site);
     let answer = waited(announce::announce(site, |driver, me| {
-        let machine = &mut driver.machine;
-        // Usually no wait ends spuriously, and then this is the only question.
-        may_wake_up = machine.may_wake_up(me);
-        let object = machine.token_object(me);
+        let object = driver.machine.token_object(me);
         let kind = OpKind::Park;
         (!may_wake_up).then_some(Operation { object, kind })
     }));

@@ -1,7 +1,11 @@
 //! What an exploration took for granted, although std permits the program to behave otherwise.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
 
 use crate::rt::event::{Site, foreign};
 use crate::rt::exec::permitted::Behaviour;
@@ -127,50 +131,94 @@ impl fmt::Display for Assumption {
     }
 }
 
-/// Returns the text of a place.
-fn text(site: Site) -> String {
-    foreign(site.file()).map_or_else(|| site.to_string(), str::to_owned)
+/// A place at which a behaviour is possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Site(Site),
+    /// A place from a file or a stack.
+    Text(String),
+}
+
+impl Place {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Place::Site(site) => match foreign(site.file()) {
+                Some(words) => Cow::Borrowed(words),
+                None => Cow::Owned(site.to_string()),
+            },
+            Place::Text(text) => Cow::Borrowed(text),
+        }
+    }
 }
 
 /// The places that an exploration has met so far, each with whether the behaviour was explored
-/// there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PlacesMet(BTreeMap<(AssumptionKind, String), bool>);
+/// there. Most explorations have few, and need no text of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlacesMet(Vec<(AssumptionKind, Place, bool)>);
 
 impl PlacesMet {
     /// Adds a place, or that the behaviour was explored at it.
     pub(crate) fn add(&mut self, kind: AssumptionKind, site: Site, explored: bool) {
-        *self.0.entry((kind, text(site))).or_default() |= explored;
-    }
-
-    /// Replaces a place by another text for it.
-    pub(crate) fn replace(&mut self, kind: AssumptionKind, site: Site, place: String) {
-        if let Some(explored) = self.0.remove(&(kind, text(site))) {
-            *self.0.entry((kind, place)).or_default() |= explored;
+        let place = Place::Site(site);
+        match self.0.iter_mut().find(|it| (it.0, &it.1) == (kind, &place)) {
+            Some(known) => known.2 |= explored,
+            None => self.0.push((kind, place, explored)),
         }
     }
 
-    /// Returns what was not explored anywhere, or not at some places.
+    /// Replaces a place by the text of another one.
+    pub(crate) fn replace(&mut self, kind: AssumptionKind, site: Site, text: String) {
+        let place = Place::Site(site);
+        if let Some(known) = self.0.iter_mut().find(|it| (it.0, &it.1) == (kind, &place)) {
+            known.1 = Place::Text(text);
+        }
+    }
+
+    /// Returns a number that distinguishes these places from others, without their texts.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        for (kind, place, explored) in &self.0 {
+            (kind, explored).hash(&mut hasher);
+            match place {
+                // Two addresses of one place do no harm.
+                Place::Site(site) => std::ptr::from_ref(*site).hash(&mut hasher),
+                Place::Text(text) => text.hash(&mut hasher),
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Returns the behaviours that were not explored at some places, in the order of their kinds.
     pub(crate) fn assumptions(&self) -> Vec<Assumption> {
         let mut assumptions: Vec<Assumption> = Vec::new();
-        for ((kind, place), _) in self.0.iter().filter(|(_, explored)| !**explored) {
+        for ((kind, place), _) in self.by_text().iter().filter(|(_, explored)| !**explored) {
             match assumptions.last_mut().filter(|last| last.kind == *kind) {
-                Some(last) => last.places.push(place.clone()),
+                Some(last) => last.places.push(place.to_string()),
                 None => assumptions.push(Assumption {
                     kind: *kind,
-                    places: vec![place.clone()],
+                    places: vec![place.to_string()],
                 }),
             }
         }
         assumptions
     }
 
+    /// The places by their texts. Places with the same text are one.
+    fn by_text(&self) -> BTreeMap<(AssumptionKind, Cow<'_, str>), bool> {
+        let mut by_text = BTreeMap::new();
+        for (kind, place, explored) in &self.0 {
+            *by_text.entry((*kind, place.text())).or_default() |= *explored;
+        }
+        by_text
+    }
+
     /// Formats the places as lines of a file.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
-        let line = |((kind, place), explored): (&(AssumptionKind, String), &bool)| {
-            format!("{}\t{}\t{place}", kind.name(), u8::from(*explored))
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let by_text = self.by_text().into_iter();
+        let line = |((kind, place), explored): ((AssumptionKind, Cow<'_, str>), bool)| {
+            format!("{}\t{}\t{place}", kind.name(), u8::from(explored))
         };
-        self.0.iter().map(line)
+        by_text.map(line).collect()
     }
 
     /// Adds a place from such a line. `None` if the line is malformed.
@@ -183,7 +231,8 @@ impl PlacesMet {
             "1" => true,
             _ => return None,
         };
-        self.0.insert((*kind, parts.next()?.to_owned()), explored);
+        let place = Place::Text(parts.next()?.to_owned());
+        self.0.push((*kind, place, explored));
         Some(())
     }
 }
@@ -229,14 +278,20 @@ mod tests {
             kind: wakes,
             places: vec![place],
         };
-        assert_eq!(met.assumptions(), [assumed.clone()]);
+        assert_eq!(met.assumptions(), std::slice::from_ref(&assumed));
         assert_eq!(assumed.to_string(), "spurious wake-ups (1 wait)");
-        let lines: Vec<String> = met.lines().collect();
+        let lines = met.lines();
         let mut read = PlacesMet::default();
         for line in &lines {
             read.add_line(line).expect("well-formed");
         }
-        assert_eq!((read, lines.len()), (met, 2));
+        assert_eq!((read.lines(), lines.len()), (lines.clone(), 2));
+        assert_eq!(read.assumptions(), met.assumptions());
+        // A resumed exploration meets the places again.
+        read.add(wakes, sites[1], true);
+        assert_eq!((read.assumptions(), read.lines().len()), (Vec::new(), 2));
+        assert_ne!(read.fingerprint(), met.fingerprint());
+        assert_eq!(met.fingerprint(), met.clone().fingerprint());
         for malformed in ["", "spurious_wakeups", "spurious_wakeups\t2\ta", "x\t0\ta"] {
             assert_eq!(
                 PlacesMet::default().add_line(malformed),

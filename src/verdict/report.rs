@@ -16,7 +16,7 @@ use crate::rt::event::{Event, Site, foreign, verdict};
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::plural::counted;
 use crate::rt::report::source::Sources;
-use crate::verdict::assumption::Assumption;
+use crate::verdict::assumption::{Assumption, PlacesMet};
 use crate::verdict::estimated::{at_least, estimated};
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::vacuous::Vacuous;
@@ -149,8 +149,8 @@ pub(crate) struct Passed {
     pub(crate) weak: WeakMemory,
     /// The outcomes that the test has recorded, if it has recorded any.
     pub(crate) outcomes: Option<Box<Outcomes>>,
-    /// Behaviours that std permits and that were not explored.
-    pub(crate) assumptions: Vec<Assumption>,
+    /// The places at which std permits a behaviour that may not have been explored.
+    pub(crate) met: PlacesMet,
     /// The reason why nothing was tested, if so.
     pub(crate) vacuous: Option<Vacuous>,
 }
@@ -221,7 +221,7 @@ impl Passed {
             within,
             within_rounds: driver.machine.rounds_left_out(),
             excludes: driver.excludes(),
-            assumptions: self.assumptions.clone(),
+            assumptions: self.met.assumptions(),
             vacuous: self.vacuous,
             estimate,
             estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),

@@ -11,6 +11,9 @@ use dpor::{Algorithm, Builder, FailureKind, thread};
 use super::children::process_of;
 use super::lost_update;
 
+/// A change of the settings.
+type Change = fn(&mut Builder);
+
 /// The setting, and the changes that a test makes.
 fn requiring(set: impl FnOnce(&mut Builder)) -> Builder {
     let mut builder = Builder::new();
@@ -48,7 +51,7 @@ fn a_complete_exploration_passes_and_so_does_a_replay() {
 
 #[test]
 fn an_exploration_that_a_limit_or_a_bound_cut_short_fails_with_its_name_and_its_value() {
-    let cut: [(fn(&mut Builder), &str); 5] = [
+    let cut: [(Change, &str); 5] = [
         (
             |it| it.max_permutations = Some(35),
             "stopped by max_permutations = 35 (DPOR_MAX_PERMUTATIONS); raise that limit, or leave it out",

@@ -416,37 +416,35 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     with(name).ok().flatten()
 }
 
+/// Whether the settings are known not to explore this behaviour at this place. The place is noted
+/// then.
+#[inline]
+fn is_off(behaviour: Behaviour, site: Site) -> bool {
+    with_any(|runtime| runtime.permitted.is_off(behaviour, site)) == Some(true)
+}
+
 /// Whether a wait of the current thread at this place may still end spuriously.
 pub(crate) fn may_wake_up(site: Site) -> bool {
+    !is_off(Behaviour::SpuriousWakeup, site) && may_wake_up_if_on(site)
+}
+
+/// [`may_wake_up`] where spurious wake-ups may be explored. Notes the place.
+#[cold]
+fn may_wake_up_if_on(site: Site) -> bool {
     with(|runtime| {
         let me = runtime.current.get();
-        let explored = runtime.inner.borrow().driver.machine.may_wake_up(me);
-        runtime.permitted.note(Possible {
+        let inner = runtime.inner.borrow();
+        let machine = &inner.driver.machine;
+        let explored = machine.may_wake_up(me);
+        let possible = Possible {
             behaviour: Behaviour::SpuriousWakeup,
             site,
             explored,
-        });
+        };
+        (runtime.permitted).note(possible, machine.limits.spurious_wakeups == 0);
         explored
     })
     .unwrap_or(false)
-}
-
-/// Notes that a wait of the current thread at this place cannot end spuriously, although std
-/// permits that.
-#[inline]
-pub(crate) fn note_wait(site: Site) {
-    let behaviour = Behaviour::SpuriousWakeup;
-    let known = with_any(|runtime| runtime.permitted.is_last(behaviour, site));
-    if rarely!(known == Some(false)) {
-        // The execution may be over, and then the wait is no part of it.
-        let _ = with(|runtime| {
-            runtime.permitted.note(Possible {
-                behaviour,
-                site,
-                explored: false,
-            })
-        });
-    }
 }
 
 /// Notes that the current thread clones the waker of the task that it polls. Returns the number of
@@ -472,11 +470,12 @@ pub(crate) fn note_unseen_waker(events: u32, site: Site) {
         if runtime.inner.borrow().driver.machine.events_of(me) != events {
             return;
         }
-        runtime.permitted.note(Possible {
+        let possible = Possible {
             behaviour: Behaviour::UnseenWaker,
             site,
             explored: false,
-        });
+        };
+        runtime.permitted.note(possible, false);
         if rarely!(runtime.callers.are_asked_for()) {
             runtime.callers.note_unseen(me, events, site);
         }
@@ -505,17 +504,24 @@ pub(crate) fn skip_rest() {
 /// Whether a weak compare-exchange of the current thread at this place, on the atomic at this
 /// address, may fail spuriously.
 pub(crate) fn may_fail_for_no_reason(address: usize, site: Site) -> bool {
+    !is_off(Behaviour::SpuriousFailure, site) && may_fail_if_on(address, site)
+}
+
+/// [`may_fail_for_no_reason`] where spurious failures may be explored. Notes the place.
+#[cold]
+fn may_fail_if_on(address: usize, site: Site) -> bool {
     with(|runtime| {
         let inner = runtime.inner.borrow();
         let (machine, me) = (&inner.driver.machine, runtime.current.get());
         let has_failed = |object| machine.has_failed_for_no_reason(me, object);
-        let explored =
-            machine.limits.spurious_failures && !inner.table.known(address).is_some_and(has_failed);
-        runtime.permitted.note(Possible {
+        let is_on = machine.limits.spurious_failures;
+        let explored = is_on && !inner.table.known(address).is_some_and(has_failed);
+        let possible = Possible {
             behaviour: Behaviour::SpuriousFailure,
             site,
             explored,
-        });
+        };
+        runtime.permitted.note(possible, !is_on);
         explored
     })
     .unwrap_or(false)

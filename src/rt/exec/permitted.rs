@@ -9,7 +9,7 @@ use std::ptr;
 
 use crate::rt::event::Site;
 use crate::rt::pooled::Empty;
-use crate::rt::rare::{mostly, rarely};
+use crate::rt::rare::mostly;
 
 /// A behaviour that std permits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,28 +42,47 @@ impl Possible {
     }
 }
 
+/// The number of places that a step finds at once.
+const AT_ONCE: usize = 8;
+
 /// The places that the executions of an exploration have met so far.
 #[derive(Default)]
 pub(crate) struct Permitted {
-    /// The place that was noted last: mostly a thread in a loop meets it again.
-    last: Cell<Option<Possible>>,
+    /// Places that are noted, at which the settings do not explore the behaviour, by behaviour and
+    /// address. Nearly every step that asks is at one of them.
+    off: [[Cell<Option<Site>>; AT_ONCE]; 2],
     met: RefCell<Vec<Possible>>,
     /// The number of changes of the list.
     changes: Cell<usize>,
 }
 
 impl Permitted {
-    /// Notes a place. The first note of a place allocates, so the heap must not record it.
+    /// Whether the place is known as one at which the settings do not explore the behaviour. If
+    /// not, it may have to be noted.
     #[inline]
-    pub(crate) fn note(&self, possible: Possible) {
-        let known = |last: Possible| last.is_like(&possible) && last.explored == possible.explored;
-        if !mostly!(self.last.get().is_some_and(known)) {
-            self.note_another(possible);
-        }
+    pub(crate) fn is_off(&self, behaviour: Behaviour, site: Site) -> bool {
+        let known = self.slot(behaviour, site).and_then(Cell::get);
+        mostly!(known.is_some_and(|known| ptr::eq(known, site)))
     }
 
-    fn note_another(&self, possible: Possible) {
-        self.last.set(Some(possible));
+    #[inline]
+    fn slot(&self, behaviour: Behaviour, site: Site) -> Option<&Cell<Option<Site>>> {
+        let row = match behaviour {
+            Behaviour::SpuriousWakeup => 0,
+            Behaviour::SpuriousFailure => 1,
+            Behaviour::Unswapped | Behaviour::UnseenWaker => return None,
+        };
+        let address = ptr::from_ref(site).addr();
+        Some(&self.off[row][address / align_of_val(site) % AT_ONCE])
+    }
+
+    /// Notes a place. `off` says whether the settings do not explore the behaviour. The first note
+    /// of a place allocates, so the heap must not record it.
+    #[cold]
+    pub(crate) fn note(&self, possible: Possible, off: bool) {
+        if off && let Some(slot) = self.slot(possible.behaviour, possible.site) {
+            slot.set(Some(possible.site));
+        }
         let mut met = self.met.borrow_mut();
         let changes = match met.iter_mut().find(|it| it.is_like(&possible)) {
             Some(known) => {
@@ -75,18 +94,9 @@ impl Permitted {
                 true
             }
         };
-        if rarely!(changes) {
+        if changes {
             self.changes.set(self.changes.get() + 1);
         }
-    }
-
-    /// Whether the place was noted last, and the behaviour was not explored.
-    #[inline]
-    pub(crate) fn is_last(&self, behaviour: Behaviour, site: Site) -> bool {
-        let is = |last: Possible| {
-            last.behaviour == behaviour && ptr::eq(last.site, site) && !last.explored
-        };
-        self.last.get().is_some_and(is)
     }
 
     /// The number of changes of the list since the exploration began.
@@ -103,8 +113,8 @@ impl Permitted {
 
 impl Empty for Permitted {
     fn empty(&mut self) {
-        let Permitted { last, met, changes } = self;
-        (*last, *changes) = Default::default();
+        let Permitted { off, met, changes } = self;
+        (*off, *changes) = Default::default();
         met.get_mut().empty();
     }
 }
@@ -119,27 +129,49 @@ mod tests {
         let places = [Location::caller(), Location::caller()];
         let mut permitted = Permitted::default();
         let note = |permitted: &Permitted, behaviour, which: usize, explored| {
-            permitted.note(Possible {
+            let possible = Possible {
                 behaviour,
                 site: places[which],
                 explored,
-            });
+            };
+            permitted.note(possible, false);
             permitted.changes()
         };
         let (wakes, fails) = (Behaviour::SpuriousWakeup, Behaviour::SpuriousFailure);
         assert_eq!(note(&permitted, wakes, 0, false), 1);
         assert_eq!(note(&permitted, wakes, 0, false), 1);
-        assert!(permitted.is_last(wakes, places[0]) && !permitted.is_last(fails, places[0]));
         assert_eq!(note(&permitted, fails, 0, false), 2);
         assert_eq!(note(&permitted, wakes, 1, false), 3);
         assert_eq!(note(&permitted, wakes, 0, true), 4);
-        assert!(!permitted.is_last(wakes, places[0]));
         assert_eq!(note(&permitted, wakes, 0, false), 4);
         let met = permitted.met();
         let explored: Vec<_> = met.iter().map(|it| (it.behaviour, it.explored)).collect();
         assert_eq!(explored, [(wakes, true), (fails, false), (wakes, false)]);
         permitted.empty();
         assert_eq!((permitted.met().len(), permitted.changes()), (0, 0));
-        assert!(!permitted.is_last(wakes, places[0]));
+    }
+
+    #[test]
+    fn a_place_is_known_at_once_where_the_behaviour_is_off() {
+        let places = [Location::caller(), Location::caller()];
+        let mut permitted = Permitted::default();
+        let possible = |behaviour, which: usize| Possible {
+            behaviour,
+            site: places[which],
+            explored: false,
+        };
+        let (wakes, fails) = (Behaviour::SpuriousWakeup, Behaviour::SpuriousFailure);
+        permitted.note(possible(wakes, 0), true);
+        permitted.note(possible(wakes, 1), false);
+        permitted.note(possible(Behaviour::UnseenWaker, 0), true);
+        let is_off = |permitted: &Permitted, behaviour, which: usize| {
+            permitted.is_off(behaviour, places[which])
+        };
+        assert!(is_off(&permitted, wakes, 0));
+        for (behaviour, which) in [(wakes, 1), (fails, 0), (Behaviour::UnseenWaker, 0)] {
+            assert!(!is_off(&permitted, behaviour, which), "{behaviour:?}");
+        }
+        permitted.empty();
+        assert!(!is_off(&permitted, wakes, 0));
     }
 }
