@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 use dpor::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, fence};
-use dpor::{Builder, FailureKind, Memory, thread};
+use dpor::{Algorithm, Builder, FailureKind, Memory, Order, thread};
 
 fn c11() -> Builder {
     let mut builder = Builder::new();
@@ -288,4 +288,147 @@ fn weak_behaviour_is_looked_for_and_explored_if_there_is_some() {
         .explore(|| message_passing(Relaxed, Acquire))
         .expect_err("it fails under C11");
     assert!(failure.schedule().starts_with("v2 c11"));
+}
+
+#[test]
+fn executions_of_c11_are_drawn_at_random_and_other_searches_refuse() {
+    let mut builder = c11();
+    builder.algorithm = Algorithm::Random;
+    builder.iterations = 200;
+    builder.seed = Some(7);
+    let report = builder
+        .explore(|| store_buffering(Release, Acquire, false))
+        .expect("it does not fail");
+    let weak = report.outcomes.get("(0, 0)").copied().unwrap_or(0);
+    assert!(weak > 0, "{:?}", report.outcomes);
+    let refused = |set: fn(&mut Builder)| {
+        let mut builder = c11();
+        set(&mut builder);
+        let told = std::panic::catch_unwind(move || builder.explore(|| ()));
+        let told = told.map(drop).expect_err("it is refused");
+        told.downcast_ref::<String>().cloned().unwrap_or_default()
+    };
+    for told in [
+        refused(|builder| builder.preemption_bound = Some(2)),
+        refused(|builder| builder.algorithm = Algorithm::Source),
+        refused(|builder| builder.order = Order::RoundRobin),
+        refused(|builder| builder.checkpoint_file = Some("x".into())),
+    ] {
+        assert!(told.contains("DPOR_MEMORY=c11"), "{told}");
+    }
+}
+
+/// A queue of one element that is taken by its owner or by a thief (Chase and Lev, SPAA 2005; the
+/// orderings are those of Lê et al., PPoPP 2013).
+fn chase_lev(fences: bool) {
+    let all = Arc::new([const { AtomicUsize::new(0) }; 2]);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let (all2, taken2) = (all.clone(), taken.clone());
+    let thief = thread::spawn(move || {
+        let [top, bottom] = &*all2;
+        let at = top.load(Acquire);
+        if fences {
+            fence(SeqCst);
+        }
+        if bottom.load(Acquire) > at && top.compare_exchange(at, at + 1, SeqCst, Relaxed).is_ok() {
+            taken2.fetch_add(1, Relaxed);
+        }
+    });
+    let [top, bottom] = &*all;
+    // Push one element, and pop it.
+    bottom.store(1, Release);
+    bottom.store(0, Relaxed);
+    if fences {
+        fence(SeqCst);
+    }
+    let at = top.load(Relaxed);
+    if at == 0 {
+        // It is the last one.
+        if top.compare_exchange(0, 1, SeqCst, Relaxed).is_ok() {
+            taken.fetch_add(1, Relaxed);
+        }
+        bottom.store(1, Relaxed);
+    }
+    thief.join().unwrap();
+    assert!(taken.load(Relaxed) <= 1, "taken twice");
+}
+
+#[test]
+fn an_element_of_a_chase_lev_queue_is_taken_once() {
+    // The compare-exchange decides between the two with one element, with or without fences.
+    assert!(passes(|| chase_lev(true)) > 1);
+    assert!(passes(|| chase_lev(false)) > 1);
+}
+
+/// A sleeper announces itself and looks for work; a submitter adds work and looks for a sleeper.
+fn pool(fences: bool) {
+    let work = Arc::new(AtomicBool::new(false));
+    let asleep = Arc::new(AtomicBool::new(false));
+    let (work2, asleep2) = (work.clone(), asleep.clone());
+    let sleeper = thread::spawn(move || {
+        asleep2.store(true, Relaxed);
+        if fences {
+            fence(SeqCst);
+        }
+        !work2.load(Relaxed)
+    });
+    work.store(true, Relaxed);
+    if fences {
+        fence(SeqCst);
+    }
+    let wakes = asleep.load(Relaxed);
+    let sleeps = sleeper.join().unwrap();
+    assert!(wakes || !sleeps, "the sleeper is never woken");
+}
+
+#[test]
+fn a_sleeper_and_a_submitter_need_their_fences() {
+    fails(|| pool(false));
+    assert_eq!(passes(|| pool(true)), 3);
+}
+
+/// Mutexes, channels and scopes synchronise as under sequential consistency.
+#[test]
+fn what_locks_and_channels_publish_is_seen() {
+    let locked = || {
+        let data = Arc::new(AtomicUsize::new(0));
+        let lock = Arc::new(dpor::sync::Mutex::new(0));
+        let (data2, lock2) = (data.clone(), lock.clone());
+        let other = thread::spawn(move || {
+            data2.store(1, Relaxed);
+            *lock2.lock().unwrap() += 1;
+        });
+        if *lock.lock().unwrap() == 1 {
+            assert_eq!(data.load(Relaxed), 1);
+        }
+        other.join().unwrap();
+        assert_eq!(data.load(Relaxed), 1);
+    };
+    assert_eq!(passes(locked), 2);
+    let sent = || {
+        let data = Arc::new(AtomicUsize::new(0));
+        let (sender, receiver) = dpor::sync::mpsc::channel();
+        let data2 = data.clone();
+        let other = thread::spawn(move || {
+            data2.store(1, Relaxed);
+            sender.send(()).unwrap();
+        });
+        receiver.recv().unwrap();
+        assert_eq!(data.load(Relaxed), 1);
+        other.join().unwrap();
+    };
+    assert_eq!(passes(sent), 1);
+    let parked = || {
+        let data = Arc::new(AtomicUsize::new(0));
+        let me = thread::current();
+        let data2 = data.clone();
+        let other = thread::spawn(move || {
+            data2.store(1, Relaxed);
+            me.unpark();
+        });
+        thread::park();
+        assert_eq!(data.load(Relaxed), 1);
+        other.join().unwrap();
+    };
+    assert_eq!(passes(parked), 1);
 }

@@ -115,6 +115,19 @@ impl<S: Strategy> Sampler<S> {
     /// would be drawn too, if each but the last of them leaves the other threads as they are.
     #[inline]
     fn run(&mut self, at: &Point<'_>, thread: ThreadId) -> Choice {
+        if let Some(weak) = at.weak {
+            // Under C11 each outcome has the same chance.
+            let mut weak = weak.borrow_mut();
+            let all = weak.alternatives(at.machine, at.trace, thread);
+            let alternative = match all.len() {
+                0 => 0,
+                several => all[self.rng.below(several as u64) as usize],
+            };
+            return Choice::Run(Step {
+                thread,
+                alternative,
+            });
+        }
         let next = at.machine.pending(thread);
         let known = next.is_some_and(|next| leaves_the_others(&next.operation.kind));
         // Such a step has one outcome, unless it may fail spuriously.
