@@ -85,7 +85,7 @@ pub struct Failure {
     pub(crate) pruned: u64,
     pub(crate) elapsed: Duration,
     events: Vec<Event>,
-    /// The recorded execution; `None` if the schedule to follow was malformed.
+    /// The recorded execution; `None` if the failure is not one of an execution.
     record: Option<Box<Record>>,
 }
 
@@ -159,7 +159,11 @@ impl Failure {
             Some(record) => Execution::of(&record.view()),
             None => {
                 let sentence = self.text.lines().next().unwrap_or_default();
-                Execution::malformed(&self.schedule, sentence)
+                let kind = match self.kind {
+                    FailureKind::Incomplete => "incomplete",
+                    _ => "schedule",
+                };
+                Execution::without_events(kind, &self.schedule, sentence)
             }
         }
     }

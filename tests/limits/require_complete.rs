@@ -28,6 +28,7 @@ fn lacking(set: impl FnOnce(&mut Builder), f: fn()) -> String {
     let failure = builder.explore(f).expect_err("it is not complete");
     assert_eq!(failure.kind(), FailureKind::Incomplete);
     assert_eq!((failure.schedule(), failure.events().len()), ("", 0));
+    assert!(failure.json().contains("\"kind\":\"incomplete\""));
     let text = failure.to_string();
     // `check` panics with the same sentence.
     let checked = catch_unwind(AssertUnwindSafe(|| builder.check(f)));

@@ -211,8 +211,9 @@ impl Execution {
         Gathering::new(view).execution()
     }
 
-    /// The facts if no execution was run, because the schedule to follow is malformed.
-    pub(crate) fn malformed(schedule: &str, sentence: &str) -> Execution {
+    /// The facts about a failure that is not one of an execution: `kind` is its word, and the
+    /// sentence says what failed.
+    pub(crate) fn without_events(kind: &'static str, schedule: &str, sentence: &str) -> Execution {
         Execution {
             format: FORMAT,
             dpor: env!("CARGO_PKG_VERSION"),
@@ -220,7 +221,7 @@ impl Execution {
             execution: 0,
             schedule: schedule.to_owned(),
             command: None,
-            outcome: Outcome::malformed(sentence),
+            outcome: Outcome::without_events(kind, sentence),
             story: vec![sentence.to_owned()],
             threads: Vec::new(),
             objects: Vec::new(),

@@ -145,9 +145,9 @@ impl Outcome {
         }
     }
 
-    /// The outcome if no execution was run.
-    pub(super) fn malformed(sentence: &str) -> Outcome {
-        Outcome::plain("schedule", sentence.to_owned())
+    /// The outcome of a failure that is not one of an execution.
+    pub(super) fn without_events(kind: &'static str, sentence: &str) -> Outcome {
+        Outcome::plain(kind, sentence.to_owned())
     }
 }
 
