@@ -17,7 +17,13 @@ pub(super) const STEP: usize = if cfg!(test) { 2 } else { 32 };
 
 /// The snapshots of one execution that has ended.
 #[derive(Debug, Default)]
-pub(crate) struct Snapshots(RefCell<FxHashMap<ObjectId, Vec<State>>>);
+pub(crate) struct Snapshots {
+    /// By object, its state before the first event, and after each so many.
+    states: RefCell<FxHashMap<ObjectId, Vec<State>>>,
+    /// The number of events that were applied.
+    #[cfg(test)]
+    pub(super) applied: std::cell::Cell<usize>,
+}
 
 impl Snapshots {
     /// The state of `object` after its events `earlier`, which are its first ones in the trace.
@@ -29,32 +35,30 @@ impl Snapshots {
         object: ObjectId,
         initial: impl FnOnce() -> State,
     ) -> State {
-        let mut all = self.0.borrow_mut();
+        let mut all = self.states.borrow_mut();
         let snapshots = all.entry(object).or_insert_with(|| vec![initial()]);
         while let last = snapshots.len() - 1
             && let Some(next) = earlier.get(last * STEP..snapshots.len() * STEP)
         {
             let mut state = snapshots[last].clone();
-            run(&mut state, next, trace, object);
+            self.run(&mut state, next, trace, object);
             snapshots.push(state);
         }
         let last = earlier.len() / STEP;
         let mut state = snapshots[last].clone();
-        run(&mut state, &earlier[last * STEP..], trace, object);
+        self.run(&mut state, &earlier[last * STEP..], trace, object);
         state
     }
-}
 
-#[cfg(test)]
-thread_local! {
-    /// The number of events that were applied on this OS thread.
-    pub(crate) static APPLIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    fn run(&self, state: &mut State, positions: &[u32], trace: &Trace, object: ObjectId) {
+        #[cfg(test)]
+        self.applied.set(self.applied.get() + positions.len());
+        run(state, positions, trace, object);
+    }
 }
 
 /// Applies these events to the state of the object.
 pub(super) fn run(state: &mut State, positions: &[u32], trace: &Trace, object: ObjectId) {
-    #[cfg(test)]
-    APPLIED.set(APPLIED.get() + positions.len());
     for &position in positions {
         let Event {
             thread,
