@@ -50,7 +50,7 @@ use epoch::Epoch;
 use fences::Fences;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
-pub(crate) use weak::too_weak;
+pub(crate) use weak::{too_weak, too_weak_to_know};
 
 /// Watches the accesses to plain memory of one exploration.
 #[derive(Debug, Default)]

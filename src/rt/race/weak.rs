@@ -16,7 +16,8 @@ use crate::rt::event::Event;
 use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, OpKind};
-use crate::rt::event::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
+use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, Weak};
+use crate::rt::object::orders::Place;
 
 /// The most pairs that are tried.
 const PAIRS_MAX: usize = 64;
@@ -39,6 +40,42 @@ pub(crate) fn too_weak(race: &DataRace, past: Past<'_>) -> TooWeak {
             together: true,
         }
     }
+}
+
+/// The pairs that keep the thread of the event at `user` from knowing of the store at `store`, an
+/// earlier event of another thread.
+pub(crate) fn too_weak_to_know(store: usize, user: usize, past: Past<'_>) -> TooWeak {
+    let access = |at: usize, effect| Access {
+        thread: past.events[at].thread,
+        effect,
+        site: past.events[at].site,
+        after: past.events[at].index,
+    };
+    let until = past.fences.iter();
+    let until = until.take_while(|fence| fence.before as usize <= user);
+    let past = Past {
+        events: &past.events[..user],
+        fences: &past.fences[..until.count()],
+    };
+    let first = access(store, Effect::AtomicWrite);
+    // The time of a thread counts its fences, too.
+    let fences = past
+        .fences
+        .iter()
+        .filter(|fence| fence.thread == first.thread && fence.before as usize <= store);
+    let unknown = DataRace {
+        first,
+        second: access(user, Effect::AtomicRead),
+        lasts: Lasts::Until(first.through()),
+        time: first.after + fences.count() as u32,
+        weak: TooWeak::default(),
+        block: None,
+        written: None,
+        publishes_no_more: false,
+        counted: false,
+        memory: Accessed::default(),
+    };
+    too_weak(&unknown, past)
 }
 
 /// If the race is with the making of a variable on a stack, which has no known time, returns the
@@ -227,10 +264,8 @@ fn acquires_behind(past: Past<'_>, event: usize) -> bool {
 /// strongest.
 fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)> {
     let first = race.first.thread;
-    let (mut has, mut would) = (Knowledge::default(), Knowledge::default());
-    // By atomic, the last write by a thread that knew of the access. A reader of the atomic would
-    // learn of the access, unless a thread that did not know has overwritten the value.
-    let mut carried: FxHashMap<ObjectId, usize> = FxHashMap::default();
+    let (mut has, mut would) = (knowledge(past), knowledge(past));
+    let mut carried = Carried::default();
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     for it in past.moves() {
         let (position, event) = match it {
@@ -244,7 +279,7 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
         if is_the_use(race, event) {
             break;
         }
-        let (object, thread) = (event.operation.object, event.thread);
+        let thread = event.thread;
         let knew = thread == first || knows(&mut has, thread, race);
         let _ = has.observe(event, |_, _| Ok(true));
         let as_told = if if_strong {
@@ -253,9 +288,9 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
             *event
         };
         let _ = would.observe(&as_told, |_, _| Ok(true));
-        if let Some(&writer) = carried.get(&object)
-            && sync::reads(event).is_some()
+        if sync::reads(event).is_some()
             && !knew
+            && let Some(writer) = carried.by(event)
         {
             pairs.push((writer, position));
         }
@@ -263,15 +298,53 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
             continue;
         }
         // The write publishes all that the thread knows by then.
-        if knows(&mut would, thread, race) {
-            if !continues(event, carried.get(&object).map(|&at| &past.events[at])) {
-                carried.insert(object, position);
-            }
-        } else if matches!(event.operation.kind, OpKind::Store { .. }) {
-            carried.remove(&object);
-        }
+        let before = carried.by(event);
+        let is_rmw = !matches!(event.operation.kind, OpKind::Store { .. });
+        let writer = match knows(&mut would, thread, race) {
+            true if continues(event, before.map(|at| &past.events[at])) => before,
+            true => Some(position),
+            false => before.filter(|_| is_rmw),
+        };
+        carried.write(event, writer);
     }
     pairs
+}
+
+/// For each store of each atomic, in modification order and the initial value first, the last write
+/// by a thread that knew of the access. A reader of the store would learn of the access from that
+/// write, unless a thread that did not know has overwritten the value.
+#[derive(Default)]
+struct Carried(FxHashMap<ObjectId, Vec<Option<usize>>>);
+
+impl Carried {
+    /// The place of the store that the event reads, or goes behind.
+    fn place(stores: &[Option<usize>], event: &Event) -> usize {
+        let newer = Place::of(event.alternative).newer as usize;
+        stores.len().saturating_sub(1 + newer)
+    }
+
+    /// The write from which the event would learn of the access.
+    fn by(&self, event: &Event) -> Option<usize> {
+        let stores = self.0.get(&event.operation.object)?;
+        stores[Carried::place(stores, event)]
+    }
+
+    /// The event writes, and its readers would learn of the access from `writer`.
+    fn write(&mut self, event: &Event, writer: Option<usize>) {
+        let stores = self.0.entry(event.operation.object);
+        let stores = stores.or_insert_with(|| vec![None]);
+        stores.insert(Carried::place(stores, event) + 1, writer);
+    }
+}
+
+/// What is known at the beginning of an execution with these events. While each operation on an
+/// atomic has the newest outcome, C11 and sequential consistency agree on what it learns.
+fn knowledge(past: Past<'_>) -> Knowledge {
+    let is_old =
+        |event: &Event| event.operation.kind.is_atomic() && Place::of(event.alternative).newer > 0;
+    let mut knowledge = Knowledge::default();
+    knowledge.set_weak(past.events.iter().any(is_old));
+    knowledge
 }
 
 /// Whether this write only continues the release sequence of an earlier one, and releases nothing
@@ -296,7 +369,7 @@ fn known_at_the_use(
     past: Past<'_>,
     strength: impl Fn(usize) -> Strength,
 ) -> Knowledge {
-    let mut knowledge = Knowledge::default();
+    let mut knowledge = knowledge(past);
     for it in past.moves() {
         let (position, event) = match it {
             Move::Fence(fence) => {
@@ -346,4 +419,115 @@ fn with_strength(event: &Event, strength: Strength) -> Event {
         _ => {}
     }
     event
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+    use std::sync::atomic::Ordering::{self, Acquire, Release};
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::rt::event::operation::{Operation, Outcome};
+    use crate::rt::relation::independence::{Label, Nature};
+
+    const P: ThreadId = ThreadId(1);
+    const Q: ThreadId = ThreadId(2);
+    const DATA: u32 = 0;
+    const FLAG: u32 = 1;
+
+    fn store(thread: ThreadId, index: u32, object: u32, order: Ordering) -> Event {
+        let kind = OpKind::Store { order, value: 1 };
+        event((thread, index), (object, kind, Outcome::Done), 0)
+    }
+
+    /// A load that reads the store behind which there are so many newer ones.
+    fn load(index: u32, object: u32, order: Ordering, newer: u32) -> Event {
+        let fails = false;
+        let place = Place { newer, fails }.alternative();
+        let kind = OpKind::Load { order };
+        event((Q, index), (object, kind, Outcome::Value(1)), place)
+    }
+
+    fn event(
+        (thread, index): (ThreadId, u32),
+        (object, kind, outcome): (u32, OpKind, Outcome),
+        alternative: u32,
+    ) -> Event {
+        let object = ObjectId(object);
+        Event {
+            thread,
+            index,
+            operation: Operation { object, kind },
+            outcome,
+            label: Label::new(object, &kind, outcome, Nature::Plain),
+            alternative,
+            alternatives: 1,
+            before: None,
+            site: Location::caller(),
+        }
+    }
+
+    /// The pairs, as the threads and numbers of their events and whether they are strong enough,
+    /// that keep Q's last event from knowing of P's first one.
+    fn unknown(events: &[Event], fences: &[Fence]) -> Vec<((u32, bool), (u32, bool))> {
+        let past = Past { events, fences };
+        let weak = too_weak_to_know(0, events.len() - 1, past);
+        let told = weak.pairs.iter().map(|it| {
+            assert_eq!((it.writer.thread, it.reader.thread), (P, Q));
+            (
+                (it.writer.index, it.released),
+                (it.reader.index, it.acquired),
+            )
+        });
+        told.collect()
+    }
+
+    fn fence(thread: ThreadId, after: u32, before: u32, order: Ordering) -> Fence {
+        Fence {
+            thread,
+            after,
+            before,
+            order,
+            site: Location::caller(),
+            made: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_message_of_c11_is_too_weak_on_the_relaxed_side() {
+        let message = |write, read| {
+            [
+                store(P, 0, DATA, Relaxed),
+                store(P, 1, FLAG, write),
+                load(0, FLAG, read, 0),
+                load(1, DATA, Relaxed, 1),
+            ]
+        };
+        let relaxed = [((1, false), (0, false))];
+        assert_eq!(unknown(&message(Relaxed, Relaxed), &[]), relaxed);
+        let written = [((1, true), (0, false))];
+        assert_eq!(unknown(&message(Release, Relaxed), &[]), written);
+        let read = [((1, false), (0, true))];
+        assert_eq!(unknown(&message(Relaxed, Acquire), &[]), read);
+        let fence = [fence(P, 1, 1, Release)];
+        assert_eq!(unknown(&message(Relaxed, Relaxed), &fence), written);
+    }
+
+    #[test]
+    fn what_a_load_of_c11_learns_comes_from_the_store_that_it_reads() {
+        // The second store of the flag is a strong one, and the load reads the first one.
+        let events = [
+            store(P, 0, DATA, Relaxed),
+            store(P, 1, FLAG, Relaxed),
+            store(P, 2, FLAG, Release),
+            load(0, FLAG, Acquire, 1),
+            load(1, DATA, Relaxed, 1),
+        ];
+        assert_eq!(unknown(&events, &[]), [((1, false), (0, true))]);
+        // Nothing leads from the data to the initial value of the flag.
+        let events = [events[0], events[1], load(0, FLAG, Relaxed, 1), events[4]];
+        assert_eq!(unknown(&events, &[]), []);
+    }
 }
