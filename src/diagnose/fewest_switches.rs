@@ -16,6 +16,7 @@ use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::End;
 use crate::rt::exec::run::{Explored, Found};
 use crate::rt::object::machine::Hintless;
+use crate::rt::report::old_values::{OldValues, old_events};
 
 /// The most preemptions of an execution in the search for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
@@ -148,19 +149,26 @@ fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     let counts = past(trace, clocks, &depends_on);
     let order = fewest_switches(trace, clocks, &counts)?;
     let threads = order.iter().map(|&at| trace.at(at).thread);
-    let cost = (switches(threads), order.len(), began.len());
+    let stores = OldValues::of(trace);
+    let old = (order.iter()).filter(|&&at| stores.old_at(at as usize).is_some());
+    let cost = (old.count(), switches(threads), order.len(), began.len());
     Some((cost, schedule(&order, &began, driver)))
 }
 
-/// How hard an execution is to read: its switches, then its events, then the threads that begin
-/// before their first steps.
-type Cost = (usize, usize, usize);
+/// How hard an execution is to read: its old values, then its switches, then its events, then the
+/// threads that begin before their first steps.
+type Cost = (usize, usize, usize, usize);
 
 fn cost(found: &Found) -> Cost {
     let trace = &found.driver.trace;
     let events = trace.events();
     let threads = events.iter().map(|event| event.thread);
-    (switches(threads), events.len(), trace.begun_early().count())
+    (
+        old_events(trace),
+        switches(threads),
+        events.len(),
+        trace.begun_early().count(),
+    )
 }
 
 fn switches(threads: impl Iterator<Item = ThreadId> + Clone) -> usize {

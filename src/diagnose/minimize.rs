@@ -4,12 +4,13 @@
 //! The execution that failed is one of many with the same failure, and seldom the simplest. The
 //! execution that is shown has been executed. It is the result of these attempts, in this order
 //! (`fewest_switches.rs`). First, only the events that the failure depends on, in the order with
-//! the fewest switches. Then, if still simpler, the simplest execution that a short search over
-//! executions with few preemptions finds; the first such search lets loops without a hint make only
-//! a few rounds. If the search finds none, executions in which two turns of a thread are merged.
-//! For a data race, the shown execution depends on the orderings that the report suggests
-//! (`orderings.rs`). Then pairs of operations are tried in the other order, until the test passes.
-//! All of this means something only if the failure recurs from its own schedule (`reproduce.rs`).
+//! the fewest switches. Under C11, executions with fewer old values (`old_values.rs`). Then, if
+//! still simpler, the simplest execution that a short search over executions with few preemptions
+//! finds; the first such search lets loops without a hint make only a few rounds. If the search
+//! finds none, executions in which two turns of a thread are merged. For a data race, the shown
+//! execution depends on the orderings that the report suggests (`orderings.rs`). Then pairs of
+//! operations are tried in the other order, until the test passes. All of this means something only
+//! if the failure recurs from its own schedule (`reproduce.rs`).
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
@@ -39,6 +40,7 @@ use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
 use crate::rt::heap::Watched;
 use crate::rt::object::machine::Learnt;
 use crate::rt::process::panic_hook;
+use crate::rt::report::old_values::old_events;
 use crate::rt::report::places::{self, Callers, Life};
 use crate::verdict::failure::place;
 
@@ -171,7 +173,11 @@ impl Probe<'_> {
             let again_now = self.settings.simplify > 0 && again == Reproduction::Same;
             let callers = again_now && matches!(found.end, End::Livelock { .. });
             let is_livelock = callers && told_by_clocks;
-            let pair = if is_livelock { self.pair(found) } else { None };
+            let pair = if is_livelock {
+                self.decisive(found)
+            } else {
+                None
+            };
             let pair = pair.filter(|pair| self.hangs_on(pair));
             let (life, callers) = self.places(found, callers);
             return Minimized {
@@ -186,6 +192,10 @@ impl Probe<'_> {
         let mut simpler = None;
         if !repeat {
             simpler = self.reorder(found);
+            let best = simpler.as_deref().unwrap_or(found);
+            if let Some(mut better) = self.fewer_old_values(best) {
+                simpler = Some(self.reorder(&mut better).unwrap_or(better));
+            }
             let best = simpler.as_deref_mut().unwrap_or(found);
             let better = self.fail_earlier(best).or_else(|| self.searched(best));
             if let Some(better) = better.or_else(|| self.merge_turns(best)) {
@@ -204,7 +214,7 @@ impl Probe<'_> {
         let pair = match &shown.end {
             // The missing orderings are a better explanation than a pair.
             End::DataRace(race) if !race.weak.pairs.is_empty() => None,
-            _ => self.pair(shown),
+            _ => self.decisive(shown),
         };
         let again = self.again(shown);
         let pair = pair.filter(|pair| again == Reproduction::Same && self.hangs_on(pair));
@@ -375,6 +385,15 @@ impl Probe<'_> {
         };
         self.budget.spend(after.saturating_sub(before));
         (explored, log)
+    }
+
+    /// Returns the pair of operations that decides the failure. In an execution with old values it
+    /// has an old one: no order of the events explains more.
+    fn decisive(&mut self, found: &mut Found) -> Option<Pair> {
+        match old_events(&found.driver.trace) {
+            0 => self.pair(found),
+            _ => self.old_pair(found),
+        }
     }
 
     /// Returns the pair of operations with which, in the other order, the test passes.

@@ -7,6 +7,7 @@ pub(crate) mod delayed_use;
 pub(crate) mod false_race;
 pub(crate) mod fewest_switches;
 pub(crate) mod minimize;
+pub(crate) mod old_values;
 pub(crate) mod orderings;
 pub(crate) mod publication_order;
 pub(crate) mod reproduce;

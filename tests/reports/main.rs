@@ -11,6 +11,7 @@ mod forms;
 mod many;
 #[path = "../support/needs.rs"]
 mod needs;
+mod old_values;
 mod pointers;
 #[path = "../support/portable.rs"]
 mod portable;
@@ -29,6 +30,7 @@ use pretty_assertions::assert_eq;
 fn all() -> impl Iterator<Item = &'static failures::Named> {
     let more = waits::ALL.iter().chain(pointers::ALL).chain(values::ALL);
     let more = more.chain(many::ALL).chain(elements::ALL);
+    let more = more.chain(old_values::ALL);
     failures::ALL.iter().chain(more)
 }
 
@@ -83,6 +85,18 @@ fn what_is_shown_replays_to_the_same_failure_and_is_shown_again() {
         assert_eq!(again.kind(), failure.kind(), "{name}");
         assert_eq!(again.schedule(), failure.schedule(), "{name}");
     }
+}
+
+#[test]
+fn the_documents_quote_what_is_printed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path| std::fs::read_to_string(root.join(path)).expect("a file");
+    let documents = read("docs/REPORTS.md");
+    let quoted = documents.lines().find(|line| line.starts_with("  event "));
+    let report = read("tests/reports/old_number_of_a_seqlock.txt");
+    let printed = report.lines().find(|line| line.starts_with("  event "));
+    assert!(printed.is_some());
+    assert_eq!(quoted, printed);
 }
 
 /// A permit, a thread that takes it if it is there, and one that waits for it.

@@ -88,6 +88,7 @@ fn pair(
             .map(|step| (names.path(step.thread), step.alternative))
             .collect(),
         lost: None,
+        is_old: false,
     }
 }
 

@@ -414,7 +414,9 @@ impl Weak {
     }
 }
 
-/// Two operations in the order in which the execution fails; in the other order it passes.
+/// Two operations in the order in which the execution fails; in the other order it passes. Under
+/// C11 the second one may read, or be, an older store than the first; then it passes if the second
+/// one has its newest outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     /// The position of the first one.
@@ -426,6 +428,8 @@ pub(crate) struct Pair {
     /// The notification that comes too early in the failing order, and wakes the right thread in
     /// the other.
     pub(crate) lost: Option<Lost>,
+    /// Whether the second operation is an old one; with the newest value it passes.
+    pub(crate) is_old: bool,
 }
 
 /// The positions of a notification that woke no thread, and of the wait of a thread that began only

@@ -3,9 +3,9 @@
 //! The table of the report, below a line with the number of the execution, its end, and the
 //! schedule that replays it.
 
-use super::text::View;
+use super::text::{self, View};
 use super::words::Names;
-use super::{log, table};
+use super::{log, table, unseen};
 use crate::rt::event::verdict::End;
 use crate::rt::plural::counted;
 
@@ -20,6 +20,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let mut out = format!("dpor: execution {number} ({end}, {events}): {schedule}\n");
     let names = Names::new(view.end, view.trace, view.machine, view.given);
     table::write(&mut out, view, &names);
+    unseen::write(&mut out, &text::old_events(view, &names));
     out.push_str(&log::render(view));
     out.trim_end().to_owned()
 }

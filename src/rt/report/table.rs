@@ -1,16 +1,18 @@
 //! How is an execution drawn in a terminal?
 //!
 //! The table has a column per thread, unless there are very many, and a row per event. A row says
-//! where a loaded value comes from, if another thread wrote it, and why the previous row's thread
-//! stopped, if that is another thread. Equal rounds of a loop are shown once, with their number. If
-//! there are still too many rows, rounds that differ only in numbers are joined, and so are equal
-//! steps that many threads make one after the other. Text that is too wide is cut.
+//! where a loaded value comes from, if another thread wrote it, whether it is an old one, and why
+//! the previous row's thread stopped, if that is another thread. Equal rounds of a loop are shown
+//! once, with their number. If there are still too many rows, rounds that differ only in numbers
+//! are joined, and so are equal steps that many threads make one after the other. Text that is too
+//! wide is cut.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::mem::discriminant;
 use std::ops::Range;
 
+use super::old_values::{OldValues, Store, Use};
 use super::stops::{Stop, stops};
 use super::text::{View, place_of};
 use super::unnumbered;
@@ -437,7 +439,8 @@ fn marked(view: &View<'_>, row: &Row) -> bool {
 
 fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
     let events = view.trace.events();
-    let sources = sources(view);
+    let stores = OldValues::of(view.trace);
+    let sources = sources(view, &stores);
     let stops = stops(view);
     let mut unnumbered = unnumbered::rows(view, names);
     let mut stopped: HashMap<ThreadId, Stop> = HashMap::new();
@@ -471,7 +474,10 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             break;
         };
         let is_end = matches!(event.operation.kind, OpKind::Exit);
-        let cell = names.happened_after(event, source.map(|from| from + 1));
+        let mut cell = names.happened_after(event, source.map(|from| from + 1));
+        if let Some(old) = stores.old_at(position) {
+            cell = with_age(cell, old);
+        }
         let row = Row {
             position: Some(position),
             switch: switch(&rows, event.thread, &stopped),
@@ -510,9 +516,13 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
 }
 
 /// For each event that reads a value which another thread wrote, the event that wrote it.
-fn sources(view: &View<'_>) -> Vec<Option<usize>> {
+fn sources(view: &View<'_>, stores: &OldValues) -> Vec<Option<usize>> {
     let mut writers: HashMap<ObjectId, usize> = HashMap::new();
     let events = view.trace.events();
+    if view.trace.is_weak {
+        let source = |position| source_in(events, stores, position);
+        return (0..events.len()).map(source).collect();
+    }
     let source = |(position, event): (usize, &Event)| {
         let object = event.operation.object;
         let writer = writers.get(&object).copied();
@@ -526,6 +536,34 @@ fn sources(view: &View<'_>) -> Vec<Option<usize>> {
         writer.filter(|&at| reads && events[at].thread != event.thread)
     };
     events.iter().enumerate().map(source).collect()
+}
+
+/// The event that wrote the value that this event of C11 reads, if another thread wrote it. A
+/// read-modify-write that changes nothing passes the value on.
+fn source_in(events: &[Event], stores: &OldValues, position: usize) -> Option<usize> {
+    let mut made = stores.at(position).filter(|made| made.reads)?;
+    loop {
+        let Store::Event(store) = made.of else {
+            return None;
+        };
+        match stores.at(store) {
+            Some(before) if before.reads && !changes_value(events[store].label.class()) => {
+                made = before;
+            }
+            _ => return Some(store).filter(|&it| events[it].thread != events[position].thread),
+        }
+    }
+}
+
+/// The words for an old event.
+fn with_age(cell: String, old: &Use) -> String {
+    match (old.reads, old.newer.first()) {
+        (false, Some(newer)) => match cell.strip_suffix(')') {
+            Some(was) => format!("{was}, goes before {})", newer + 1),
+            None => format!("{cell} (goes before {})", newer + 1),
+        },
+        _ => format!("{cell} (old)"),
+    }
 }
 
 /// Why this thread has stopped.

@@ -15,6 +15,7 @@ use super::memory;
 use super::places::{Callers, FileLine, Life};
 use super::rounds;
 use super::table;
+use super::unseen::{self, Unseen, unseen};
 use super::words::Names;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
@@ -89,6 +90,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
         let _ = writeln!(out, "{fact}");
     }
     table::write(&mut out, view, &names);
+    unseen::write(&mut out, &old_events(view, &names));
     paths(&mut out, view, &names);
     let _ = write!(out, "schedule   {}", shown(view.schedule));
     if is_long(view.schedule) {
@@ -100,6 +102,12 @@ pub(crate) fn render(view: &View<'_>) -> String {
     }
     let _ = write!(out, "\nreplay     {}\n{}", view.replay, stub(view));
     out
+}
+
+/// The events that read old values, and why they may.
+pub(super) fn old_events(view: &View<'_>, names: &Names<'_>) -> Vec<Unseen> {
+    let place = |event: &Event| place_of(view, event);
+    unseen(view.trace, view.machine, names, &place)
 }
 
 /// The schedule as a test.
@@ -513,7 +521,13 @@ pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             "  below is the simplest execution with this failure that a short search has found"
         );
     }
-    let Some(Pair { first, second, .. }) = view.pair else {
+    let Some(Pair {
+        first,
+        second,
+        is_old,
+        ..
+    }) = view.pair
+    else {
         return;
     };
     let told = |position: u32| {
@@ -532,6 +546,20 @@ pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     };
     let may_fail_both_ways =
         matches!(view.end, End::DataRace(_)) || spins(first) || second.as_ref().is_ok_and(spins);
+    if let (true, Ok(second)) = (*is_old, second) {
+        let (old, newer) = (told(*second), told(*first));
+        let _ = match view.trace.at(*second).operation.kind {
+            OpKind::Store { .. } => writeln!(
+                out,
+                "  it fails because {old} goes before {newer}; as the newest store it passes"
+            ),
+            _ => writeln!(
+                out,
+                "  it fails because {old} reads an older value than that of {newer}; with the newest value it passes"
+            ),
+        };
+        return;
+    }
     let second = match second {
         Ok(position) => told(*position),
         Err(pending) => format!(

@@ -102,7 +102,11 @@ pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
         let row = Unnumbered {
             role: Role::Fence,
             thread: fence.thread,
-            words: "fence".to_owned(),
+            // Without old values no reader needs the ordering.
+            words: match view.trace.is_weak {
+                true => format!("{:?} fence", fence.order),
+                false => "fence".to_owned(),
+            },
             stands: Stands::At(fence.site),
         };
         let there = rows.entry(fence.before as usize).or_default();
