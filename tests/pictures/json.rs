@@ -114,6 +114,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
                 "enabled_by",
                 "found",
                 "holds",
+                "mo",
                 "nth",
                 "number",
                 "object",
@@ -121,9 +122,12 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
                 "ordering",
                 "place",
                 "reads_from",
+                "stale",
                 "succeeded",
                 "switch",
                 "thread",
+                "unseen",
+                "why",
                 "words"
             ]
         );

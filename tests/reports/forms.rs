@@ -37,7 +37,8 @@ impl Text {
             let row = line.trim_start().strip_prefix("- ")?.trim_start();
             let (words, rest) = row.split_once("  ").unwrap_or((row, ""));
             let place = rest.trim_start().split("  ").next().unwrap_or_default();
-            Some((words.to_owned(), place.to_owned()))
+            // Fences have a list of their own.
+            (!words.ends_with("fence")).then(|| (words.to_owned(), place.to_owned()))
         });
         let note = |line: &&str| {
             let note = line.trim().strip_prefix('(')?.strip_suffix(')')?;
@@ -168,6 +169,79 @@ fn every_form_of_a_failure_tells_the_same_story() {
     let missing = expected.iter().filter(|it| !roles.contains(**it));
     assert_eq!(missing.count(), 0, "{roles:?}");
     assert!(folded > 5, "loops are folded");
+}
+
+/// The number of an event and the rest of its row in a table.
+fn rows(report: &str) -> impl Iterator<Item = (u64, &str)> {
+    report.lines().filter_map(|line| {
+        let (number, row) = line.trim_start().split_once(' ')?;
+        let number = number.trim_end_matches('*').parse().ok()?;
+        Some((number, row.trim_start()))
+    })
+}
+
+#[test]
+fn every_form_tells_of_the_same_old_values() {
+    let mut old = 0;
+    for (name, run) in all() {
+        let failure = run();
+        let report = failure.to_string();
+        let json: Value = serde_json::from_str(&failure.json()).expect("JSON");
+        let is_weak = failure.schedule().starts_with("v2 c11");
+        let events = json["events"].as_array().expect("a list");
+        let why = events.iter().filter_map(|event| event["why"].as_str());
+        let told = report
+            .lines()
+            .filter_map(|line| line.strip_prefix("  event "));
+        let told: Vec<String> = told.map(|line| format!("event {line}")).collect();
+        pretty_assertions::assert_eq!(why.collect::<Vec<_>>(), told, "{name}");
+        for event in events {
+            let is_stale = event["stale"].as_bool().expect("a truth value");
+            assert_eq!(is_stale, event["why"].is_string(), "{name}: {event}");
+            assert_eq!(is_stale, event["unseen"].is_u64(), "{name}: {event}");
+            let on_atomic = ["load", "store", "swap", "compare_exchange"];
+            let on_atomic = on_atomic.contains(&event["operation"].as_str().expect("a word"));
+            if on_atomic {
+                assert_eq!(event["mo"].is_u64(), is_weak, "{name}: {event}");
+            }
+            old += usize::from(is_stale);
+        }
+        if !is_weak {
+            continue;
+        }
+        for fence in json["fences"].as_array().expect("a list") {
+            let order = fence["ordering"].as_str().expect("an ordering");
+            let is_told = |line: &str| {
+                let place = format!(":{}", fence["place"]["line"]);
+                line.contains(&format!("{order} fence ")) && line.contains(&place)
+            };
+            assert!(report.lines().any(is_told), "{name}: {fence}");
+        }
+        let event = |number: &Value| &events[number.as_u64().expect("a number") as usize - 1];
+        for (number, row) in rows(&report) {
+            let it = &events[number as usize - 1];
+            let is_marked = row.contains("(old)") || row.contains("goes before ");
+            assert_eq!(it["stale"], is_marked, "{name}: {row}");
+            let from = row.split_once(" from ").and_then(|(_, rest)| {
+                let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+                digits.parse::<u64>().ok()
+            });
+            let is_of_another =
+                it["reads_from"].is_u64() && event(&it["reads_from"])["thread"] != it["thread"];
+            let reads_from = it["reads_from"].as_u64().filter(|_| is_of_another);
+            assert_eq!(from, reads_from, "{name}: {row}");
+            if is_marked {
+                // The store that is not seen is newer, and so is its place.
+                let newer = event(&it["unseen"]);
+                assert_eq!(newer["object"], it["object"], "{name}: {row}");
+                let place = |it: &Value| it["mo"].as_u64().expect("a place");
+                assert!(place(newer) > place(it), "{name}: {row}");
+                let arrow = format!("  e{number} -> e{} [color=red, style=dotted", it["unseen"]);
+                assert!(failure.dot().contains(&arrow), "{name}: {row}");
+            }
+        }
+    }
+    assert!(old > 8, "{old}");
 }
 
 /// Shows each of these pages in a frame of one page, and waits for what each says.

@@ -235,6 +235,8 @@ fn between(out: &mut String, execution: &Execution) {
             drawn.insert((from, event.number));
             let (color, label) = if is_weak(from, event.number) {
                 ("red", "read by, too weak")
+            } else if event.stale {
+                ("forestgreen", "read by, though old")
             } else {
                 ("forestgreen", "read by")
             };
@@ -244,6 +246,22 @@ fn between(out: &mut String, execution: &Execution) {
                 event.number
             );
         }
+    }
+    for event in &events {
+        let Some(newer) = event.unseen.filter(|&newer| is_drawn(newer)) else {
+            continue;
+        };
+        // A load comes before the stores that it does not see, as a store goes before them.
+        let label = match event.operation {
+            "store" => "goes before",
+            _ => "does not see",
+        };
+        drawn.insert((newer, event.number));
+        let _ = writeln!(
+            out,
+            "  e{} -> e{newer} [color=red, style=dotted, label=\"{label}\", fontcolor=red, constraint=false];",
+            event.number
+        );
     }
     for event in &events {
         for &from in event.after.iter().filter(|&&from| is_drawn(from)) {
@@ -293,7 +311,7 @@ fn decisive(out: &mut String, execution: &Execution) {
     };
     let race = execution.outcome.data_race.as_ref();
     let is_weak = |second| race.is_some_and(|race| race.is_weak(pair.first, second));
-    if pair.second.is_some_and(is_weak) {
+    if pair.old || pair.second.is_some_and(is_weak) {
         // This arrow is red already, and has the reason.
         return;
     }

@@ -18,10 +18,11 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::facts::facts;
+use super::old_values::{OldValues, Store};
 use super::places::FileLine;
 use super::source::Sources;
 use super::table::{self, Remarks};
-use super::text::View;
+use super::text::{self, View};
 use super::words::Names;
 use crate::rt::event;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
@@ -30,6 +31,7 @@ use crate::rt::event::verdict::{Blocked, End, Reproduction};
 use crate::rt::event::{Site, Trace, foreign};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
+use crate::rt::object::orders::Orders;
 use crate::rt::relation::happens_before::HappensBefore;
 use links::{Linked, Links};
 use outcome::Outcome;
@@ -149,6 +151,13 @@ pub(super) struct Event {
     pub(super) after: Vec<usize>,
     pub(super) reads_from: Option<usize>,
     pub(super) enabled_by: Option<usize>,
+    /// The place of its store in the modification order, if memory is C11's.
+    pub(super) mo: Option<usize>,
+    /// Whether its store is an old one.
+    pub(super) stale: bool,
+    /// The newer store that its thread does not know of, and why that is so.
+    pub(super) unseen: Option<usize>,
+    pub(super) why: Option<String>,
 }
 
 /// Two operations; the execution fails only if the first comes first.
@@ -161,6 +170,8 @@ pub(super) struct Decisive {
     pub(super) thread: usize,
     pub(super) words: String,
     pub(super) place: Place,
+    /// Whether the second operation reads, or is, an older store than the first one.
+    pub(super) old: bool,
 }
 
 /// A fence.
@@ -466,6 +477,7 @@ impl<'a> Gathering<'a> {
             thread: self.thread(thread),
             words,
             place,
+            old: pair.is_old,
         })
     }
 
@@ -501,6 +513,9 @@ impl<'a> Gathering<'a> {
         let initial = |&(object, _): &(ObjectId, Site)| view.machine.initial(object);
         let mut states: Vec<State> = self.objects.iter().map(initial).collect();
         let mut links = Links::default();
+        let stores = OldValues::of(view.trace);
+        let mut orders = Orders::default();
+        let mut unseen = text::old_events(view, &self.names).into_iter().peekable();
         let mut events = Vec::with_capacity(view.trace.len());
         for (position, event) in view.trace.events().iter().enumerate() {
             let object = self.object(event.operation.object);
@@ -515,17 +530,38 @@ impl<'a> Gathering<'a> {
                 let last = view.trace.predecessor_of_next(child);
                 linked.enabled_by = last.map(|last| last as usize);
             }
+            if let Some(made) = stores.at(position).filter(|made| made.reads) {
+                linked.reads_from = match made.of {
+                    Store::Initial => None,
+                    Store::Event(store) => Some(store),
+                };
+            }
             let mut holds = None;
             if let (Some(object), Some(before)) = (object, &before) {
                 let state = &mut states[object];
-                state.apply(event.thread, &event.operation.kind, event.alternative);
+                match state {
+                    State::Atomic { ty, value } if view.trace.is_weak && ty.is_weak() => {
+                        let of = (event.thread, event.operation.object);
+                        let kind = &event.operation.kind;
+                        let made = orders.apply(of, (*ty, *value), kind, event.alternative);
+                        *value = made.last;
+                    }
+                    _ => {
+                        state.apply(event.thread, &event.operation.kind, event.alternative);
+                    }
+                }
                 links.happened(position, event, (before, state));
                 holds = Some(holds::words(event.operation.object, state, &self.names));
             }
             let switch = remarks.switches.get(&(position, event.thread));
             let switch = switch.cloned();
+            let old = unseen.next_if(|it| it.position == position);
             events.push(Event {
                 switch,
+                mo: stores.place(view.trace, position),
+                stale: stores.old_at(position).is_some(),
+                unseen: old.as_ref().map(|it| it.newer + 1),
+                why: old.map(|it| it.sentence),
                 ..self.event(position, object, holds, linked)
             });
         }
@@ -574,6 +610,10 @@ impl<'a> Gathering<'a> {
             enabled_by: linked.enabled_by.map(number),
             place: self.place_of_event(event),
             switch: None,
+            mo: None,
+            stale: false,
+            unseen: None,
+            why: None,
         }
     }
 

@@ -231,6 +231,16 @@ function draw() {
   const drawn = new Set();
   for (const { event } of rows) {
     if (!event) continue;
+    // An old event comes, in the order of its atomic, before the store that it does not see.
+    if (event.unseen !== null) {
+      drawn.add(`${event.unseen} ${event.number}`);
+      const [older, newer] = [at(rowOf.get(event.number)), at(rowOf.get(event.unseen))];
+      if (older && newer) {
+        const mid = (older[1] + newer[1]) / 2;
+        out.push(`<path class="race unseen" marker-end="url(#fails)" d="M${older[0]} ${older[1]}C${older[0]} ${mid} ${newer[0]} ${mid} ${newer[0]} ${newer[1] + 6}"/>`);
+        out.push(`<text class="tag" x="${(older[0] + newer[0]) / 2}" y="${mid - 6}" text-anchor="middle">${event.operation === "store" ? "goes before" : "does not see"}</text>`);
+      }
+    }
     const links = [["reads", event.reads_from], ["wakes", event.enabled_by]];
     for (const [kind, from] of links) {
       if (from === null || !$(`show-${kind}`).checked || drawn.has(`${from} ${event.number}`)) continue;
@@ -262,7 +272,7 @@ function draw() {
   const { pair } = data;
   // Where another red line says it already, one is enough.
   const stuck = pair && rows.find((row) => row.waiting && row.thread === pair.thread);
-  const same = pair && (weak.some((it) => it.first === pair.first && it.second === pair.second) ||
+  const same = pair && (pair.old || weak.some((it) => it.first === pair.first && it.second === pair.second) ||
     pair.second === null && stuck && takenBy(stuck.waiting)?.event.number === pair.first);
   const ends = pair && !same && [rowOf.get(pair.first), rowOf.get(pair.second) ?? stuck];
   const [before, after] = ends ? ends.map(at) : [];
@@ -380,7 +390,12 @@ function show(row) {
     }
     else if (["load", "compare_exchange"].includes(event.operation)) fact("reads from", "the initial value");
     if (event.enabled_by !== null && event.enabled_by !== event.reads_from) fact("enabled by", link(event.enabled_by));
-    if (data.pair?.first === event.number) {
+    if (event.stale) fact("old", event.why, event.unseen === null ? "" : element("div", {}, "newer: ", link(event.unseen)));
+    if (data.pair?.old && data.pair.second === event.number) {
+      fact("decides", "does not see ", link(data.pair.first), "; with the newest outcome it passes");
+    } else if (data.pair?.old && data.pair.first === event.number) {
+      fact("decides", "not seen by ", link(data.pair.second), "; with the newest outcome there it passes");
+    } else if (data.pair?.first === event.number) {
       const { second, thread, words } = data.pair;
       fact("decides", "comes before ", second === null ? `${shown(thread)}: ${words}` : link(second), "; the other way round it passes");
     } else if (data.pair?.second === event.number) {
