@@ -434,8 +434,10 @@ mod tests {
 
     const P: ThreadId = ThreadId(1);
     const Q: ThreadId = ThreadId(2);
+    const R: ThreadId = ThreadId(3);
     const DATA: u32 = 0;
     const FLAG: u32 = 1;
+    const PASSED: u32 = 2;
 
     fn store(thread: ThreadId, index: u32, object: u32, order: Ordering) -> Event {
         let kind = OpKind::Store { order, value: 1 };
@@ -444,10 +446,14 @@ mod tests {
 
     /// A load that reads the store behind which there are so many newer ones.
     fn load(index: u32, object: u32, order: Ordering, newer: u32) -> Event {
+        load_of((Q, index), object, order, newer)
+    }
+
+    fn load_of(of: (ThreadId, u32), object: u32, order: Ordering, newer: u32) -> Event {
         let fails = false;
         let place = Place { newer, fails }.alternative();
         let kind = OpKind::Load { order };
-        event((Q, index), (object, kind, Outcome::Value(1)), place)
+        event(of, (object, kind, Outcome::Value(1)), place)
     }
 
     fn event(
@@ -470,7 +476,7 @@ mod tests {
     }
 
     /// The pairs, as the threads and numbers of their events and whether they are strong enough,
-    /// that keep Q's last event from knowing of P's first one.
+    /// that keep the last event from knowing of P's first one.
     fn unknown(events: &[Event], fences: &[Fence]) -> Vec<((u32, bool), (u32, bool))> {
         let past = Past { events, fences };
         let weak = too_weak_to_know(0, events.len() - 1, past);
@@ -526,6 +532,18 @@ mod tests {
             load(1, DATA, Relaxed, 1),
         ];
         assert_eq!(unknown(&events, &[]), [((1, false), (0, true))]);
+        // A thread that learns of all that Q knows does not learn of it either.
+        let [data, relaxed, strong, read, _] = events;
+        let passed = [
+            data,
+            relaxed,
+            strong,
+            read,
+            store(Q, 1, PASSED, Release),
+            load_of((R, 0), PASSED, Acquire, 0),
+            load_of((R, 1), DATA, Relaxed, 1),
+        ];
+        assert_eq!(unknown(&passed, &[]), [((1, false), (0, true))]);
         // Nothing leads from the data to the initial value of the flag.
         let events = [events[0], events[1], load(0, FLAG, Relaxed, 1), events[4]];
         assert_eq!(unknown(&events, &[]), []);
