@@ -1,7 +1,7 @@
 //! How does an execution of the engine become a graph of C11?
 //!
-//! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is a
-//! place in its modification order, counted from the end
+//! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is
+//! a place in its modification order, counted from the end
 //! ([`Place`](crate::rt::object::orders::Place)), so 0 is the newest outcome; trees and sleep sets
 //! name stores instead, because a place means another store when other threads have gone on. A wait
 //! of a loop for an atomic reads a store, too: its alternative is the number of the location in the

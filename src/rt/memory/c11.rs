@@ -381,7 +381,7 @@ impl MemoryModel for C11 {
                     self.states_before.push((position, object, before));
                 }
             }
-            // A wait, or an operation whose state is not known to the model.
+            // A wait has no state, and neither has an operation on an object that was not met.
             None => self.graph.take(thread, access, outcome, Grant::Nothing),
         }
     }

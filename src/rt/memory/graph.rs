@@ -563,8 +563,8 @@ impl Graph {
         }
     }
 
-    /// Makes `access` the next step of `thread`. `grant` is the synchronisation of an operation that
-    /// is not on an atomic.
+    /// Makes `access` the next step of `thread`. `grant` is the synchronisation of an operation
+    /// that is not on an atomic.
     pub(super) fn take(
         &mut self,
         thread: ThreadId,

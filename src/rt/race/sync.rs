@@ -94,8 +94,8 @@ struct Object {
     /// locking thread. Of a channel: by a receiver that finds all senders gone. Of a thread: by the
     /// thread that joins it.
     told: Clock,
-    /// Of an atomic of C11: for each store in modification order what its reader learns, the initial
-    /// value first.
+    /// Of an atomic of C11: for each store in modification order what its reader learns, the
+    /// initial value first.
     stores: Vec<Clock>,
     /// Of an atomic: the thread that knows all of `told`, and the time of that thread when it told
     /// it.

@@ -83,27 +83,22 @@ fn searched(program: &Program, free: Free, most: u64) -> Option<(Graphed, Found)
     let is_strong = program.orderings.is_none();
     weak.borrow_mut().search.model.graph_mut().is_strong = is_strong;
     let mut found = Found::default();
-    let graphed = RefCell::new(Graphed::default());
-    // The graph is gone when an execution has been learnt from, so it is read from its end.
-    weak.borrow_mut().at_end = Some(Box::new({
-        let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
-        let into = keys.clone();
-        LAST.with_borrow_mut(|last| *last = keys);
-        move |graph: &Graph| into.borrow_mut().push(key(graph))
-    }));
+    // The graph is gone when the search has learnt from an execution.
+    let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
+    let into = keys.clone();
+    let note = move |graph: &Graph| into.borrow_mut().push(key(graph));
+    weak.borrow_mut().at_end = Some(Box::new(note));
     let ended = explore_on(program, &mut driver, true, &mut found, |driver: &Driver| {
         driver.stats.begun() <= most
     });
-    for key in LAST.with_borrow(|last| last.take()) {
-        *graphed.borrow_mut().graphs.entry(key).or_default() += 1;
+    let mut graphed = Graphed {
+        finals: found.finals.clone(),
+        ..Graphed::default()
+    };
+    for key in keys.take() {
+        *graphed.graphs.entry(key).or_default() += 1;
     }
-    let mut graphed = graphed.into_inner();
-    graphed.finals.clone_from(&found.finals);
     ended.then_some((graphed, found))
-}
-
-thread_local! {
-    static LAST: RefCell<Rc<RefCell<Vec<Key>>>> = RefCell::default();
 }
 
 /// The explorer that makes these steps, and then notes which steps are possible.
@@ -281,30 +276,6 @@ fn every_graph_of_random_programs_with_every_kind_of_object_is_found_once() {
         all += oracle.graphs.len();
     }
     println!("{checked} programs, {all} graphs");
-}
-
-#[test]
-#[ignore = "shows the graphs of one program"]
-fn show() {
-    let seed = number("SEED", 1);
-    let mut program = program(seed);
-    if number("WEAK", 1) == 1 {
-        program.orderings = Some(seed);
-    }
-    println!("{}", program.listing());
-    if number("WEAK", 1) == 1 {
-        let oracle = enumerated(&program, 100_000).expect("few");
-        let (found, _) = searched(&program, free(seed), 2_000).expect("few");
-        for key in oracle.keys().difference(&found.keys()).take(3) {
-            println!("missing {key:x?}");
-        }
-        for key in found.keys().difference(&oracle.keys()).take(3) {
-            println!("more    {key:x?}");
-        }
-        for (key, times) in found.graphs.iter().take(3) {
-            println!("found   {key:x?} {times}");
-        }
-    }
 }
 
 /// Every graph that the program has under sequential consistency; `None` beyond `most` executions.

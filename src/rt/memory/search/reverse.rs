@@ -176,8 +176,8 @@ impl<M: MemoryModel> Search<M> {
         })
     }
 
-    /// Plans the other alternatives of the operation at `first`, which is a wait or on another object
-    /// than an atomic, and the operations of other threads that conflict with it.
+    /// Plans the other alternatives of the operation at `first`, which is a wait or on another
+    /// object than an atomic, and the operations of other threads that conflict with it.
     fn reverse_other(&mut self, ended: &Ended, first: usize, rest: &[usize]) {
         let Made { step, label, .. } = ended.made[first];
         self.append(ended, rest.iter().copied());
