@@ -173,7 +173,7 @@ impl Builder {
                     format!("kept       in {0} (DPOR_REPLAY=@{0})", path.display())
                 }
                 (Some(path), true) => {
-                    let replay = replay_command::replay_from(&path);
+                    let replay = replay_command::replay_from(&path, &self.weakenings());
                     format!("kept       in {}\nreplay     {replay}", path.display())
                 }
                 // No other line contains the whole schedule: the report abbreviates it, and no file

@@ -15,6 +15,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::config::environment::{Environment, variable};
 use crate::rt::coroutine::largest_stack;
+use crate::rt::event::weakened::Weakened;
 
 /// Whether this build has loom's signatures, and with them loom's notion of a leak, where loom and
 /// std disagree. Items with another type in the two builds use `cfg` directly.
@@ -537,6 +538,17 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_REPLAY`. Default: `None`, which explores.
     pub replay: Option<String>,
+    /// Orderings to replace. Under sequential consistency orderings count for data races alone.
+    ///
+    /// An entry is a place and the ordering that the operations there have instead of the one in
+    /// the source: `src/queue.rs:30=Relaxed`. Entries are separated by commas. A column, and
+    /// `load`, `store`, `rmw` or `fence` behind it, say which operation of the line is meant:
+    /// `src/queue.rs:30:14:load=Acquire`. A compare-exchange has the ordering `rmw` if it succeeds
+    /// and `load` if it fails. `none` leaves out a fence. An entry without these is for each
+    /// operation on the line that can have the ordering.
+    ///
+    /// Environment: `DPOR_WEAKEN`. Default: `None`.
+    pub weakened: Option<String>,
 }
 
 impl Default for Builder {
@@ -648,6 +660,7 @@ impl Builder {
                 Some(time) => (!time.is_zero()).then_some(time),
             },
             replay: env.text("DPOR_REPLAY")?,
+            weakened: env.text("DPOR_WEAKEN")?,
         })
     }
 }
@@ -700,6 +713,9 @@ impl Builder {
                     .to_owned(),
             );
         }
+        if let Err(error) = self.parsed_weakenings() {
+            return Err(format!("weakened (DPOR_WEAKEN): {error}"));
+        }
         if self.iterations == 0 {
             return Err(
                 "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
@@ -707,6 +723,15 @@ impl Builder {
             );
         }
         Ok(())
+    }
+
+    fn parsed_weakenings(&self) -> Result<Weakened, String> {
+        Weakened::parse(self.weakened.as_deref().unwrap_or_default())
+    }
+
+    /// Returns the orderings to replace; none if they are malformed.
+    pub(crate) fn weakenings(&self) -> Weakened {
+        self.parsed_weakenings().unwrap_or_default()
     }
 
     /// Returns the filter for the test's log, which is shown in every execution.

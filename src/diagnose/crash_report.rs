@@ -43,7 +43,7 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
         executions: of.executions,
         schedule: &schedule,
         test: test.map(str::to_owned),
-        replay: &replay_command::replay_in(of.nth, &schedule, test),
+        replay: &replay_command::replay_in(of.nth, &schedule, of.weakened, test),
     })
 }
 

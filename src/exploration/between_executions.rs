@@ -527,7 +527,7 @@ impl<'a> Watch<'a> {
             executions: number,
             schedule,
             test: test.name().map(str::to_owned),
-            replay: &replay_command::replay(schedule),
+            replay: &replay_command::replay(schedule, &self.settings.weakenings()),
         };
         above(|| eprintln!("{}\n", passing::render(&view)));
         if let Some(directory) = &self.settings.report_dir {

@@ -622,6 +622,7 @@ impl Builder {
             },
             statics: Rooted::Stays,
             watch: None,
+            weakened: self.weakenings(),
             callers: self.trace.is_some(),
             replay: replay_command::replay_of,
             nth: numbered_model::last(),

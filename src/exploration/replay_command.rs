@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::config::LOOM;
 use crate::exploration::numbered_model::{numbered, of_model};
 use crate::exploration::saved_failure::{target_directory, unnumbered};
+use crate::rt::event::weakened::Weakened;
 
 /// The variables that decide whether an execution fails.
 const DECIDE: [&str; 12] = [
@@ -39,32 +40,42 @@ const OF_RUSTDOC: &str = "rust_out";
 /// The variable that selects a test by its number in a program that rustdoc has made of many tests.
 const NUMBER_OF_RUSTDOC: &str = "RUSTDOC_DOCTEST_RUN_NB_TEST";
 
-/// Returns the command that replays this schedule in the model that began last on this OS thread.
-/// The thread has the name of its test.
-pub(crate) fn replay(schedule: &str) -> String {
-    replay_of(schedule, std::thread::current().name())
+/// Returns the command that replays this schedule, under these orderings, in the model that began
+/// last on this OS thread. The thread has the name of its test.
+pub(crate) fn replay(schedule: &str, weakened: &Weakened) -> String {
+    replay_of(schedule, weakened, std::thread::current().name())
 }
 
 /// [`replay`] for the test of this name.
-pub(crate) fn replay_of(schedule: &str, test: Option<&str>) -> String {
-    with_variable(&numbered(schedule), test)
+pub(crate) fn replay_of(schedule: &str, weakened: &Weakened, test: Option<&str>) -> String {
+    with_variables(&numbered(schedule), weakened, test)
 }
 
 /// [`replay_of`] for the model with this number, on any OS thread.
-pub(crate) fn replay_in(nth: u64, schedule: &str, test: Option<&str>) -> String {
-    with_variable(&of_model(nth, schedule), test)
+pub(crate) fn replay_in(
+    nth: u64,
+    schedule: &str,
+    weakened: &Weakened,
+    test: Option<&str>,
+) -> String {
+    with_variables(&of_model(nth, schedule), weakened, test)
 }
 
 /// [`replay`] for the schedule in this file.
-pub(crate) fn replay_from(file: &Path) -> String {
+pub(crate) fn replay_from(file: &Path, weakened: &Weakened) -> String {
     let file = format!("@{}", file.display());
-    with_variable(&file, std::thread::current().name())
+    with_variables(&file, weakened, std::thread::current().name())
 }
 
-/// Returns the command for the test of this name, with this value of `DPOR_REPLAY`.
-fn with_variable(value: &str, test: Option<&str>) -> String {
+/// Returns the command for the test of this name, with this value of `DPOR_REPLAY`, and with these
+/// orderings as the value of `DPOR_WEAKEN`.
+fn with_variables(replay: &str, weakened: &Weakened, test: Option<&str>) -> String {
     let command = command(test);
-    format!("DPOR_REPLAY=\"{value}\" {command}")
+    if weakened.is_empty() {
+        format!("DPOR_REPLAY=\"{replay}\" {command}")
+    } else {
+        format!("DPOR_WEAKEN=\"{weakened}\" DPOR_REPLAY=\"{replay}\" {command}")
+    }
 }
 
 /// Returns the command for the test of this name, or for the whole program if there is no name.

@@ -335,7 +335,7 @@ fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedu
         simplified: shown.simpler.is_some(),
         log: found.log.clone(),
         executions,
-        replay: replay_command::replay(&schedule),
+        replay: replay_command::replay(&schedule, found.driver.weakened()),
         schedule,
         test: test.name().map(str::to_owned),
         end: found.end.clone(),
@@ -343,6 +343,13 @@ fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedu
     let mut text = text::render(&record.view());
     let mut stub = text::stub(&record.view());
     if !text.ends_with(&stub) {
+        stub.clear();
+    }
+    let weakened = found.driver.weakened();
+    if !weakened.is_empty() {
+        // The test would have the orderings of the source.
+        let before = text.strip_suffix(&stub).unwrap_or(&text).trim_end();
+        text = format!("{before}\nweakened   {weakened}: the source has other orderings there");
         stub.clear();
     }
     let said = log::render(&record.view());

@@ -23,6 +23,7 @@ pub(crate) mod schedule;
 mod site;
 mod turns;
 pub(crate) mod verdict;
+pub(crate) mod weakened;
 
 use crate::rt::event::fence::Fence;
 use crate::rt::event::id::{FEW, ThreadId, lengthen};

@@ -22,6 +22,13 @@ use crate::rt::exec::restore::with_older;
 /// Announces an operation on the object behind a shim; returns when it has happened.
 pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
+        let weakened;
+        let kind = if rarely!(!runtime.weakened.is_empty()) {
+            weakened = runtime.weakened.operation(*kind, site);
+            &weakened
+        } else {
+            kind
+        };
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
         let object = match runtime.resolve(&mut inner, target) {
@@ -79,6 +86,7 @@ pub(crate) fn announce(
 pub(crate) fn fence(order: Ordering, site: Site) {
     // Without a model, and once the execution is over, no detector needs the fence.
     let _ = with_step(|runtime| {
+        let order = runtime.weakened.fence(order, site)?;
         // Frees before the fence are handled first, so that they do not count as ordered behind the
         // events that the fence synchronises with.
         runtime.hear_of_frees()?;

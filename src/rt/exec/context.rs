@@ -16,6 +16,7 @@ use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, ThreadId, entry};
 use crate::rt::event::operation::Outcome;
 use crate::rt::event::verdict::{End, Made, Panic};
+use crate::rt::event::weakened::Weakened;
 use crate::rt::race::Detector;
 use crate::rt::rare::{mostly, rarely};
 use crate::rt::shim::Answer;
@@ -100,8 +101,10 @@ pub(crate) struct Runtime {
     pub(super) second: Cell<Option<Box<Second>>>,
     /// The state that the watchdog reads.
     pub(crate) pulse: Arc<Pulse>,
-    /// Builds the command that replays a schedule in the test of this name.
-    pub(crate) replay: fn(&str, Option<&str>) -> String,
+    /// The orderings that are replaced.
+    pub(super) weakened: Weakened,
+    /// Builds the command that replays a schedule under these orderings in the test of this name.
+    pub(crate) replay: fn(&str, &Weakened, Option<&str>) -> String,
     /// The number of the model among those of its test.
     pub(super) nth: u64,
     /// The thread that runs its code.

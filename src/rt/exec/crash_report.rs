@@ -11,6 +11,7 @@
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::{End, Panic};
+use crate::rt::event::weakened::Weakened;
 use crate::rt::object::machine::Machine;
 use crate::rt::process::watchdog::KnownFailure;
 
@@ -38,6 +39,8 @@ pub(crate) struct Unshown<'a> {
     pub(crate) test: Option<&'a str>,
     /// The number of the model among those of the test.
     pub(crate) nth: u64,
+    /// The orderings that are replaced.
+    pub(crate) weakened: &'a Weakened,
 }
 
 /// A failure that is known and not shown yet. Another OS thread may have to report it.
@@ -51,6 +54,7 @@ pub(super) struct Known {
     pub(super) executions: u64,
     pub(super) test: Option<String>,
     pub(super) nth: u64,
+    pub(super) weakened: Weakened,
     pub(super) report: fn(&Unshown<'_>) -> String,
 }
 
@@ -66,6 +70,7 @@ impl KnownFailure for Known {
             executions: self.executions,
             test: self.test.as_deref(),
             nth: self.nth,
+            weakened: &self.weakened,
         })
     }
 }

@@ -219,13 +219,14 @@ impl Runtime {
     /// Opens the fast path to the thread that runs, on the part of its stack where there is so much
     /// [`ROOM`](crate::rt::coroutine::ROOM). Keeps the fast path closed if each step has to check
     /// further state: callers that are to be noted, an execution that is over, threads that unwind,
-    /// or the graph of C11.
+    /// the graph of C11, or orderings that are replaced.
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for()
             || self.stopping.get()
             || !self.unwinding.is_calm()
-            || self.weak.get();
+            || self.weak.get()
+            || !self.weakened.is_empty();
         self.roomy.set(if rarely!(asks) {
             Stretch::default()
         } else {

@@ -354,7 +354,8 @@ impl Runtime {
                 (None, None) => (None, executed),
             };
             let schedule = driver.machine.leading_to(thread, &driver.trace, events);
-            let replay = (self.replay)(&schedule.to_string(), self.os_thread.name());
+            let replay =
+                (self.replay)(&schedule.to_string(), &self.weakened, self.os_thread.name());
             text += &format!("  replay: {replay}\n");
         }
         drop(inner);
@@ -447,6 +448,7 @@ impl Runtime {
             executions: inner.driver.stats.numbered() + 1,
             test: self.os_thread.name().map(str::to_owned),
             nth: self.nth,
+            weakened: self.weakened.clone(),
             report: self.report,
         }));
         self.heap.record(recorded);
@@ -480,6 +482,7 @@ impl Runtime {
             executions: driver.stats.numbered() + 1,
             test: self.os_thread.name(),
             nth: self.nth,
+            weakened: &self.weakened,
         }))
     }
 }

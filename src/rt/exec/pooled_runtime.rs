@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::rt::engine::Explorer;
 use crate::rt::engine::driver::{Bounds, Driver};
 use crate::rt::event::id::ThreadId;
+use crate::rt::event::weakened::Weakened;
 use crate::rt::object::machine::Limits;
 use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
 use crate::rt::race::Detector;
@@ -54,6 +55,7 @@ impl PooledDriver {
         runtime.within_panic = std::thread::panicking();
         runtime.pulse.begin(settings.site);
         runtime.callers.ask(settings.callers);
+        runtime.weakened.clone_from(&settings.weakened);
         runtime.replay = settings.replay;
         runtime.nth = settings.nth;
         runtime.report = settings.report;
@@ -70,6 +72,11 @@ impl PooledDriver {
         }
         runtime.be_watched(settings.patience);
         runtime
+    }
+
+    /// The orderings that the last exploration has replaced.
+    pub(crate) fn weakened(&self) -> &Weakened {
+        &self.0.weakened
     }
 
     /// The runtime of an exploration that has ended, with its whole state.
@@ -137,7 +144,8 @@ impl Default for Runtime {
             failing: Cell::new(None),
             second: Cell::new(None),
             pulse: Arc::default(),
-            replay: |_, _| String::new(),
+            weakened: Weakened::default(),
+            replay: |_, _, _| String::new(),
             nth: 1,
             current: Cell::new(ThreadId::MAIN),
             running: Cell::new(false),
@@ -207,6 +215,7 @@ impl Runtime {
             failing,
             second,
             pulse,
+            weakened: _,
             replay: _,
             nth: _,
             current,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::rt::event::Site;
 use crate::rt::event::verdict::Block;
+use crate::rt::event::weakened::Weakened;
 use crate::rt::exec::crash_report::Unshown;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::MustFree;
@@ -24,8 +25,10 @@ pub(crate) struct Settings {
     pub(crate) watch: Option<Block>,
     /// Whether to record the callers of operations with sites outside of the program's source.
     pub(crate) callers: bool,
-    /// Builds the command that replays a schedule in the test of this name.
-    pub(crate) replay: fn(&str, Option<&str>) -> String,
+    /// The orderings that are replaced.
+    pub(crate) weakened: Weakened,
+    /// Builds the command that replays a schedule under these orderings in the test of this name.
+    pub(crate) replay: fn(&str, &Weakened, Option<&str>) -> String,
     /// The number of the model among those of its test.
     pub(crate) nth: u64,
     /// The report of a failure, if the process ends before it is shown.

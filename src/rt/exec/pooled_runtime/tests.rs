@@ -9,6 +9,7 @@ use crate::rt::engine::TieBreak;
 use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::event::Trace;
 use crate::rt::event::id::ObjectId;
+use crate::rt::event::weakened::Weakened;
 use crate::rt::exec::run::{Between, Explored, explore, stacks};
 use crate::rt::heap::MustFree;
 use crate::rt::statics::rooted::Rooted;
@@ -158,7 +159,8 @@ fn told(program: fn()) -> String {
         statics: Rooted::Stays,
         watch: None,
         callers: true,
-        replay: |schedule, _| schedule.to_owned(),
+        weakened: Weakened::default(),
+        replay: |schedule, _, _| schedule.to_owned(),
         nth: 1,
         report: |_| String::new(),
         in_order: InOrder::These(Vec::new()),

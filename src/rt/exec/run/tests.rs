@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::rt::engine::TieBreak;
 use crate::rt::engine::driver::Bounds;
 use crate::rt::engine::strategies::optimal::Optimal;
+use crate::rt::event::weakened::Weakened;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::MustFree;
 use crate::rt::object::machine::Limits;
@@ -25,7 +26,8 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         statics: Rooted::Stays,
         watch: None,
         callers: false,
-        replay: |schedule, _| schedule.to_owned(),
+        weakened: Weakened::default(),
+        replay: |schedule, _, _| schedule.to_owned(),
         nth: 1,
         report: |_| String::new(),
         in_order: InOrder::These(Vec::new()),
