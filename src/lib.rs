@@ -119,6 +119,7 @@ pub mod fuzzing;
 pub mod hint;
 pub mod lazy_static;
 pub mod model;
+mod orderings;
 mod rt;
 pub mod sync;
 pub mod thread;
@@ -137,4 +138,5 @@ pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict}
 pub use crate::verdict::vacuous::Vacuous;
 pub use crate::verdict::weak::WeakMemory;
 pub use config::{Algorithm, Builder, Executions, Memory, Order, Summary};
-pub use model::{Any, any, assume, choose, model, name, replay};
+pub use model::{Any, any, assume, choose, model, name, orderings, replay};
+pub use orderings::{OrderingPlace, OrderingsReport, WeakerOrdering};

@@ -9,6 +9,8 @@ use crate::config::Memory;
 use crate::exploration;
 use crate::exploration::progress::{above, above_captured};
 use crate::exploration::{numbered_model, replay_command, saved_failure, summary};
+use crate::orderings::{self, OrderingsReport};
+use crate::rt::event::Site;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::context;
 use crate::rt::heap;
@@ -86,6 +88,46 @@ where
     builder.checked(&f);
 }
 
+/// Finds the weakest orderings with which `f` passes under [`Memory::C11`], with the settings of
+/// the environment.
+///
+/// Each ordering stronger than `Relaxed` is weakened step by step, and `f` explored each time. The
+/// result is a local minimum for this test alone: another test may need a stronger ordering, and
+/// another set of orderings may pass that is not stronger than this one.
+///
+/// ```
+/// use dpor::sync::Arc;
+/// use dpor::sync::atomic::{AtomicBool, AtomicUsize, Ordering::{Relaxed, Release, SeqCst}};
+///
+/// let report = dpor::orderings(|| {
+///     let shared = Arc::new((AtomicUsize::new(0), AtomicBool::new(false)));
+///     let theirs = shared.clone();
+///     let writer = dpor::thread::spawn(move || {
+///         theirs.0.store(42, Relaxed);
+///         theirs.1.store(true, SeqCst);
+///     });
+///     if shared.1.load(SeqCst) {
+///         assert_eq!(shared.0.load(Relaxed), 42);
+///     }
+///     writer.join().unwrap();
+/// });
+/// println!("{report}");
+/// assert_eq!(report.places[0].operation, "store");
+/// assert_eq!(report.places[0].weakest, Some(Release));
+/// ```
+///
+/// # Panics
+///
+/// As for [`model`](crate::model()), if `f` fails with its orderings as they are. With a schedule
+/// to replay (`DPOR_REPLAY`), `f` runs once, and the report has no places.
+#[track_caller]
+pub fn orderings<F>(f: F) -> OrderingsReport
+where
+    F: Fn() + Send + Sync + 'static,
+{
+    Builder::new().weakest_or_panic(&f)
+}
+
 /// Names `object` in reports.
 ///
 /// `dpor::name(&*queue, "queue")` gives the name to every part of the object. The name belongs to
@@ -144,22 +186,36 @@ impl Builder {
     /// that this function is not compiled once for each test.
     #[track_caller]
     pub(crate) fn checked(&self, f: &dyn Work) -> Passed {
-        let failure = match self.explored(f) {
-            Ok(passed) if mostly!(passed.driver.stats.complete > 0) => return passed,
+        let passed = self.passed(f);
+        if rarely!(self.weakest_orderings) {
+            self.tell_of_orderings(f, Location::caller());
+        }
+        passed
+    }
+
+    #[track_caller]
+    fn passed(&self, f: &dyn Work) -> Passed {
+        match self.explored(f) {
+            Ok(passed) if mostly!(passed.driver.stats.complete > 0) => passed,
             // The next run resumes this exploration, so it may end without a complete execution.
             Ok(passed)
                 if self.checkpoint_file.is_some()
                     && matches!(passed.verdict, Verdict::Stopped(_)) =>
             {
-                return passed;
+                passed
             }
             Ok(passed) => match passed.report().tested_nothing() {
-                None => return passed,
+                None => passed,
                 // `explored` has printed the sentence already.
                 Some(nothing) => std::panic::resume_unwind(Box::new(nothing)),
             },
-            Err(failure) => failure,
-        };
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// Prints the report of a failure, and panics with the failure.
+    #[track_caller]
+    fn fail(&self, failure: Box<Failure>) -> ! {
         above(|| eprintln!("{}", failure.told()));
         if !matches!(
             failure.kind,
@@ -201,6 +257,70 @@ impl Builder {
         }
     }
 
+    /// Finds the weakest orderings with which `f` passes under [`Memory::C11`], as
+    /// [`orderings`](crate::orderings()) does. The field [`memory`](Builder#structfield.memory) has
+    /// no effect.
+    ///
+    /// # Errors
+    ///
+    /// The failure of `f` with its orderings as they are. With a schedule to replay, the failure of
+    /// that execution; if it passes, the report has no places.
+    ///
+    /// # Panics
+    ///
+    /// As for [`Builder::explore`], and if the settings do not fit [`Memory::C11`].
+    #[track_caller]
+    pub fn orderings<F>(&self, f: F) -> Result<OrderingsReport, Box<Failure>>
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.weakest(&f)
+    }
+
+    #[track_caller]
+    fn weakest_or_panic(&self, f: &dyn Work) -> OrderingsReport {
+        match self.weakest(f) {
+            Ok(report) => report,
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    #[track_caller]
+    fn weakest(&self, f: &dyn Work) -> Result<OrderingsReport, Box<Failure>> {
+        let site = Location::caller();
+        if self.replay.is_some() {
+            self.explored(f)?;
+            return Ok(OrderingsReport::empty(site));
+        }
+        self.check_start();
+        orderings::weakest(self, f, site)
+    }
+
+    /// Finds the weakest orderings of a model that has passed, and tells them.
+    #[cold]
+    #[track_caller]
+    fn tell_of_orderings(&self, f: &dyn Work, site: Site) {
+        if self.replay.is_some() {
+            return;
+        }
+        let told = match self.unfit_for_c11() {
+            Some(unfit) => format!(
+                "no weakest orderings of the model at {site}: {unfit} is for sequential consistency"
+            ),
+            None => match orderings::weakest(self, f, site) {
+                Ok(report) => {
+                    let test = std::thread::current();
+                    match orderings::keep(&report, test.name(), numbered_model::last()) {
+                        Some(path) => format!("{report}\n\nkept in {}", path.display()),
+                        None => report.to_string(),
+                    }
+                }
+                Err(failure) => self.fail(failure),
+            },
+        };
+        above_captured(&format!("\ndpor: {told}\n"));
+    }
+
     /// Explores `f` and returns a failure instead of panicking with it.
     ///
     /// ```
@@ -239,19 +359,7 @@ impl Builder {
     /// [`Builder::explore`] without a report, because most callers need none.
     #[track_caller]
     fn explored(&self, f: &dyn Work) -> Result<Passed, Box<Failure>> {
-        assert!(
-            !context::inside(),
-            "a model was started inside a model; explore the two one after the other"
-        );
-        assert!(
-            heap::installed(),
-            "dpor's allocator is not in place, so objects on the heap would have no stable names: \
-             use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
-        );
-        if let Err(error) = self.check_values() {
-            panic!("{error}");
-        }
-        numbered_model::begin();
+        self.check_start();
         let given = match &self.replay {
             Some(text) => given(text).map_err(|failure| self.told_of_the_variable(failure))?,
             None => None,
@@ -281,6 +389,24 @@ impl Builder {
             return Err(incomplete(why));
         }
         Ok(passed)
+    }
+
+    /// Checks that a model may start here with these settings, and counts the model.
+    #[track_caller]
+    fn check_start(&self) {
+        assert!(
+            !context::inside(),
+            "a model was started inside a model; explore the two one after the other"
+        );
+        assert!(
+            heap::installed(),
+            "dpor's allocator is not in place, so objects on the heap would have no stable names: \
+             use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
+        );
+        if let Err(error) = self.check_values() {
+            panic!("{error}");
+        }
+        numbered_model::begin();
     }
 }
 

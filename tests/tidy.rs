@@ -35,6 +35,7 @@ const LAYERS: &[&[&str]] = &[
     &["verdict"],
     &["diagnose"],
     &["exploration"],
+    &["orderings"],
     &["model"],
     &["bench", "fuzzing", "crate"],
 ];

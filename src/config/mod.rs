@@ -547,8 +547,19 @@ pub struct Builder {
     /// and `load` if it fails. `none` leaves out a fence. An entry without these is for each
     /// operation on the line that can have the ordering.
     ///
+    /// The reports of [`orderings`](crate::orderings()) print such entries.
+    ///
     /// Environment: `DPOR_WEAKEN`. Default: `None`.
     pub weakened: Option<String>,
+    /// Whether [`model`](crate::model()) and [`Builder::check`] also look for the weakest orderings
+    /// with which the test passes, as [`Builder::orderings`] does, once it has passed.
+    ///
+    /// Standard error shows the result, and a line of JSON is appended to
+    /// `target/dpor/orderings.jsonl`. The test fails if it fails under [`Memory::C11`] as it is.
+    /// There is no search with a schedule to replay, or with a setting that does not fit C11.
+    ///
+    /// Environment: `DPOR_ORDERINGS`, 0 or 1. Default: `false`.
+    pub weakest_orderings: bool,
 }
 
 impl Default for Builder {
@@ -661,6 +672,7 @@ impl Builder {
             },
             replay: env.text("DPOR_REPLAY")?,
             weakened: env.text("DPOR_WEAKEN")?,
+            weakest_orderings: env.switch("DPOR_ORDERINGS")?.unwrap_or(false),
         })
     }
 }

@@ -35,9 +35,9 @@ use crate::rt::engine::driver::Driver;
 use crate::rt::engine::expand_awaits::InFull;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::{Coverage, Explorer};
-use crate::rt::event::Site;
 use crate::rt::event::schedule::{Guarded, Schedule};
 use crate::rt::event::verdict::End;
+use crate::rt::event::{Site, Trace};
 use crate::rt::exec::interrupts::{self, Exploring};
 use crate::rt::exec::log::Log;
 use crate::rt::exec::permitted::Behaviour;
@@ -80,6 +80,8 @@ struct Exploration<'a> {
     unseen: Vec<SuppressedRaces>,
     /// How leaks of blocks that a static reaches are judged.
     statics: Rooted,
+    /// Sees each execution that has not failed.
+    see: &'a mut dyn FnMut(&Trace),
 }
 
 /// The result of running an execution that failed again, with each loop in full instead of as one
@@ -99,6 +101,18 @@ pub(crate) fn explored(
     main: &dyn Work,
     given: Option<Schedule>,
     site: Site,
+) -> Result<Passed, Box<Failure>> {
+    explored_seeing(settings, main, given, site, &mut |_| {})
+}
+
+/// [`explored`] with a function that sees each execution that has not failed.
+#[track_caller]
+pub(crate) fn explored_seeing(
+    settings: &Builder,
+    main: &dyn Work,
+    given: Option<Schedule>,
+    site: Site,
+    see: &mut dyn FnMut(&Trace),
 ) -> Result<Passed, Box<Failure>> {
     let exploring = Exploring::begin();
     let seed = settings.seed_to_draw_with();
@@ -127,6 +141,7 @@ pub(crate) fn explored(
         earlier: Vec::new(),
         unseen: Vec::new(),
         statics: Rooted::Doubted,
+        see,
     };
     let looking = StateCapture::at_first_waits();
     let driver = exploration.search(driver);
@@ -233,9 +248,12 @@ impl Exploration<'_> {
                 statics: self.statics,
                 ..self.settings.running(self.site, &self.unseen)
             };
-            let (watch, log) = (&mut self.watch, &self.log);
+            let (watch, log, see) = (&mut self.watch, &self.log, &mut self.see);
             let explored = log.listen(|| {
                 explore(self.main, driver, &mut self.stacks, running, |between| {
+                    if between.end.is_some() {
+                        see(&between.driver.trace);
+                    }
                     watch.go_on(between, log)
                 })
             });

@@ -106,7 +106,7 @@ impl Builder {
             );
         }
         if self.memory == Memory::C11 {
-            self.check_c11(bound.as_ref());
+            self.check_c11();
         }
         if !sampling {
             unknown_variables::tell_of_samplers(self.algorithm.name());
@@ -153,8 +153,20 @@ impl Builder {
 
     /// Checks that the settings do not ask for what is explored under sequential consistency alone.
     #[track_caller]
-    fn check_c11(&self, bound: Option<&Bound>) {
-        let unfit = match (bound, self.algorithm) {
+    fn check_c11(&self) {
+        if let Some(unfit) = self.unfit_for_c11() {
+            panic!(
+                "{unfit} is for sequential consistency, and the memory model is C11 (DPOR_MEMORY=c11): C11 is explored by \
+                 the algorithm `optimal`, depth-first and without a bound or a checkpoint, or by one that samples; \
+                 unset one of the two"
+            );
+        }
+    }
+
+    /// Returns a setting that asks for what is explored under sequential consistency alone.
+    #[track_caller]
+    pub(crate) fn unfit_for_c11(&self) -> Option<String> {
+        match (self.bound(), self.algorithm) {
             (Some(bound), _) => Some(bound.to_string()),
             (None, Algorithm::Optimal) if self.order != Order::DepthFirst => {
                 Some(format!("the order `{}` (DPOR_ORDER)", self.order.name()))
@@ -165,13 +177,6 @@ impl Builder {
             (None, Algorithm::Optimal) => None,
             (None, _) if self.is_sampling() => None,
             (None, other) => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
-        };
-        if let Some(unfit) = unfit {
-            panic!(
-                "{unfit} is for sequential consistency, and the memory model is C11 (DPOR_MEMORY=c11): C11 is explored by \
-                 the algorithm `optimal`, depth-first and without a bound or a checkpoint, or by one that samples; \
-                 unset one of the two"
-            );
         }
     }
 
