@@ -86,7 +86,7 @@ fn waits_that_did_not_end_spuriously_are_assumed_not_to() {
         assert_eq!(assumed(&report), [(wakeups, vec![line])]);
         assert!(report.complete);
         let text = report.to_string();
-        let told = " s; not explored: spurious wake-ups (1 wait)";
+        let told = " s; no weak behaviour is possible; not explored: spurious wake-ups (1 wait)";
         assert!(text.ends_with(told), "{text}");
         let report = explored(|it| it.spurious_wakeups = 1, f);
         assert_eq!(assumed(&report), []);

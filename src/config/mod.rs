@@ -213,9 +213,9 @@ pub struct Builder {
     /// Memory model of the executions.
     ///
     /// C11 is explored by [`Algorithm::Optimal`] without a bound or a checkpoint, depth-first, and
-    /// by the algorithms that sample. Where it is not, [`Memory::Auto`] is the same as
-    /// [`Memory::Sc`]. Replaying a schedule ([`Builder::replay`]) uses the model that the schedule
-    /// names.
+    /// by the algorithms that sample. Where it is not, and with [`Builder::await_loops`],
+    /// [`Memory::Auto`] is the same as [`Memory::Sc`]. Replaying a schedule ([`Builder::replay`])
+    /// uses the model that the schedule names.
     ///
     /// Environment: `DPOR_MEMORY`, one of `auto`, `sc`, `c11`. Default: [`Memory::Auto`].
     pub memory: Memory,

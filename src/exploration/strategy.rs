@@ -149,6 +149,7 @@ impl Builder {
             && self.order == Order::DepthFirst
             && self.bound().is_none()
             && self.checkpoint_file.is_none()
+            && !self.await_loops
     }
 
     /// Checks that the settings do not ask for what is explored under sequential consistency alone.
@@ -193,7 +194,7 @@ impl Builder {
     /// the bound allows.
     pub(crate) fn takes_loops_for_steps(&self) -> bool {
         self.await_loops
-            && self.memory == Memory::Sc
+            && self.memory != Memory::C11
             && !self.is_sampling()
             && self.algorithm != Algorithm::Bounded
             && self.bound().is_none()

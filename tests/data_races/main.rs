@@ -18,7 +18,7 @@ mod reuse;
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Builder, FailureKind, Memory, thread};
 
 /// Plain memory that threads share.
 #[derive(Default)]
@@ -43,9 +43,12 @@ impl Plain {
     }
 }
 
-/// The report, if `f` has a data race; any other failure fails the test.
+/// The report, if `f` has a data race under sequential consistency; any other failure fails the
+/// test.
 fn race(f: impl Fn() + Send + Sync + 'static) -> Option<String> {
-    match Builder::new().explore(f) {
+    let mut builder = Builder::new();
+    builder.memory = Memory::Sc;
+    match builder.explore(f) {
         Ok(report) => {
             assert!(report.complete);
             None

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::{Algorithm, Builder, FailureKind, Verdict, hint, thread};
+use dpor::{Algorithm, Builder, FailureKind, Memory, Verdict, hint, thread};
 
 /// Whether it is seen here that a thread may count its rounds.
 const COUNTS_SHOW: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
@@ -29,6 +29,8 @@ fn count(f: impl Fn() + Send + Sync + Clone + 'static) -> u64 {
     let executions = |algorithm| {
         let mut builder = Builder::new();
         builder.algorithm = algorithm;
+        // Only `Optimal` explores C11.
+        builder.memory = Memory::Sc;
         let report = builder.check(f.clone());
         // What times out more often than twice in a row is explored as far as that.
         let is_complete = report.complete || matches!(report.verdict, Verdict::TimesOut(3..));

@@ -23,6 +23,7 @@ mod unsync;
 mod use_after_free;
 mod wrong_free;
 
+use std::hint::black_box;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
@@ -112,6 +113,8 @@ fn free(node: *mut Node) {
     // SAFETY: whether nobody frees it before or uses it later is what these tests are about; the
     // model keeps the memory until the execution ends.
     drop(unsafe { Box::from_raw(node) });
+    // A call at the end of a function may leave no frame of that function.
+    black_box(());
 }
 
 fn value(node: *mut Node) -> usize {
@@ -138,6 +141,7 @@ fn take_and_free(slot: &Slot) {
     let node = slot.0.swap(null_mut(), AcqRel);
     if !node.is_null() {
         free(node);
+        black_box(());
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is
 //! a place in its modification order, counted from the end
-//! ([`Place`](crate::rt::object::orders::Place)), so 0 is the newest outcome; trees and sleep sets
+//! ([`Place`]), so 0 is the newest outcome; trees and sleep sets
 //! name stores instead, because a place means another store when other threads have gone on. A wait
 //! of a loop for an atomic reads a store, too: its alternative is the number of the location in the
 //! set of the wait, from 1, and 256 times the number of newer stores.
@@ -32,6 +32,10 @@ struct Accesses {
     met: Vec<bool>,
 }
 
+/// What a test does with a graph.
+#[cfg(test)]
+type AtEnd = Box<dyn FnMut(&Graph)>;
+
 /// The graph of the current execution, and the search over graphs.
 pub(crate) struct WeakMemory {
     pub(crate) search: Search<C11>,
@@ -41,7 +45,7 @@ pub(crate) struct WeakMemory {
     outcomes: Vec<memory::Outcome>,
     /// What a test does with the graph of each execution that has ended.
     #[cfg(test)]
-    pub(crate) at_end: Option<Box<dyn FnMut(&Graph)>>,
+    pub(crate) at_end: Option<AtEnd>,
 }
 
 impl Accesses {
@@ -369,7 +373,7 @@ pub(crate) struct WeakStep {
 }
 
 /// The executions under sequential consistency, as the look-out sees them
-/// ([`Lookout`](crate::rt::memory::lookout::Lookout)).
+/// ([`Lookout`]).
 pub(crate) struct LookOut {
     lookout: Lookout,
     accesses: Accesses,

@@ -2,8 +2,8 @@
 //! learn from them?
 //!
 //! An operation *tells* its object what its thread knows, and *learns* what the object was told.
-//! The rules are the promises of std's docs for locks, threads and channels. The detector of data races
-//! and the graphs of C11 both follow them.
+//! The rules are the promises of std's docs for locks, threads and channels. The detector of data
+//! races and the graphs of C11 both follow them.
 //!
 //! Operations that commute tell and learn the same in either order, or equal traces would not have
 //! equal races: a reader's unlock tells writers and not readers, a release of a count only tells.

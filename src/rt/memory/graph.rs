@@ -67,6 +67,9 @@ struct Clocks {
     seen: Row,
     /// What was known at the last release fence, which relaxed stores tell.
     released: Row,
+    /// The events before the thread's last wait that ended because no thread could go on. Stores
+    /// become visible in a finite time, so the thread reads nothing older from then on.
+    aware: Row,
 }
 
 #[derive(Clone, Debug)]
@@ -464,8 +467,10 @@ impl Graph {
     /// The place of the newest store of `object` that the thread knows, itself or through an event
     /// that reads it. The thread reads nothing older, and stores nowhere before.
     pub(crate) fn floor(&self, thread: ThreadId, object: ObjectId) -> usize {
-        let known = self.clocks(thread).known;
-        self.floor_of(object, |position| self.knows(known, position))
+        let Clocks { known, aware, .. } = self.clocks(thread);
+        self.floor_of(object, |position| {
+            self.knows(known, position) || aware != NOTHING && self.knows(aware, position)
+        })
     }
 
     /// [`Graph::floor`] for a thread that knows what `knows` says.
@@ -624,6 +629,9 @@ impl Graph {
         }
         if let Outcome::Other { label, alternative } = outcome {
             self.add_dependencies(clocks.past, label, alternative);
+            if label.class() == Class::Released {
+                clocks.aware = clocks.past;
+            }
         }
         clocks.known = self.rows.with(before.known, thread, index + 1);
         let told = source.map_or(NOTHING, |source| self.at(source).message);
