@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use dpor::{Algorithm, Builder, FailureKind, Order, Verdict};
+use dpor::{Algorithm, Builder, FailureKind, Memory, Order, Verdict};
 
 #[path = "support/channels.rs"]
 mod channels;
@@ -62,6 +62,8 @@ struct Explored {
 
 /// Settings that are a matter of the program.
 fn set_for(program: &Program, builder: &mut Builder) {
+    // Brute force knows no memory but one that is sequentially consistent.
+    builder.memory = Memory::Sc;
     builder.spurious_failures = program.spurious;
     builder.spurious_wakeups = program.spurious.into();
     builder.timeout_bound = program.timeouts;

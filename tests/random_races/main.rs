@@ -20,7 +20,7 @@ mod places;
 mod program;
 mod run;
 
-use dpor::{Builder, FailureKind};
+use dpor::{Builder, FailureKind, Memory};
 
 use draw::Family;
 use drawn::{setting, smallest, without_one};
@@ -33,6 +33,8 @@ const INTERLEAVINGS_MAX: usize = 3_000;
 /// Whether `dpor` finds a data race, or a use after a free; what it says of their orderings is checked.
 fn is_found(program: &Program, claims: &mut Claims) -> Result<bool, String> {
     let mut builder = Builder::new();
+    // The oracle knows no memory but one that is sequentially consistent.
+    builder.memory = Memory::Sc;
     builder.max_failures = usize::MAX;
     builder.progress = Some(false);
     // No program has so many waits that end by themselves.

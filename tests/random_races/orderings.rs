@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-use dpor::{Builder, Failure, FailureKind};
+use dpor::{Builder, Failure, FailureKind, Memory};
 use serde_json::Value;
 
 use super::places;
@@ -162,6 +162,7 @@ fn accesses(execution: &Value) -> [Accessed; 2] {
 /// Whether the program has a race or a use after free on any schedule.
 fn is_wrong(program: &Program) -> bool {
     let mut builder = Builder::new();
+    builder.memory = Memory::Sc;
     builder.progress = Some(false);
     builder.simplify = 0;
     builder.timeout_bound = 100;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use dpor::{Algorithm, Builder, FailureKind};
+use dpor::{Algorithm, Builder, FailureKind, Memory};
 
 #[path = "../support/drawn.rs"]
 mod drawn;
@@ -33,6 +33,7 @@ type Explored = (BTreeSet<Outcome>, Option<u64>);
 fn explore(program: &Program, algorithm: Algorithm) -> Option<Explored> {
     let mut builder = Builder::new();
     builder.algorithm = algorithm;
+    builder.memory = Memory::Sc;
     builder.max_permutations = Some(INTERLEAVINGS_MAX);
     builder.max_failures = usize::MAX;
     builder.progress = Some(false);
