@@ -1,7 +1,8 @@
 //! What does an atomic do with an operation?
 //!
-//! All values are sequentially consistent, whatever the ordering of the operation. A weaker memory
-//! model would change [`apply`], which is the only function that gives a load its value.
+//! [`apply`] is the only function that gives a load its value. Under sequential consistency the
+//! atomic holds the last value that was stored; under C11 it may be an older one
+//! ([`orders`](super::orders)).
 
 use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
 

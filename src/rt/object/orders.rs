@@ -6,6 +6,8 @@
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
+use crate::rt::object::atomic;
+use crate::rt::relation::independence::{Class, Nature, classify};
 
 /// The modification orders of the atomics of an execution.
 #[derive(Clone, Default, Debug)]
@@ -99,23 +101,10 @@ impl Orders {
         let Place { newer, fails } = Place::of(alternative);
         let at = values.len() - 1 - newer as usize;
         let before = values[at];
-        let (written, outcome) = match *kind {
-            OpKind::Load { .. } => (None, Outcome::Value(before)),
-            OpKind::Store { value, .. } => (Some(value), Outcome::Done),
-            OpKind::Rmw { rmw, operand, .. } => {
-                let new = rmw.apply(ty, before, operand);
-                (Some(new), Outcome::Value(before))
-            }
-            OpKind::CompareExchange { expected, new, .. } if before == expected && !fails => {
-                (Some(new), Outcome::Success(before))
-            }
-            OpKind::CompareExchange { .. } => (None, Outcome::Failure(before)),
-            ref other => super::misplaced(other),
-        };
-        if let Some(new) = written {
-            values.insert(at + 1, new);
+        let (after, outcome) = atomic::apply(ty, before, kind, fails.into());
+        if classify(kind, outcome, Nature::Plain) == Class::Write {
+            values.insert(at + 1, after);
         }
-        let after = written.unwrap_or(before);
         let seen = &mut self.seen[object.index()];
         let known = match seen.iter_mut().find(|(of, _)| *of == thread) {
             Some((_, value)) => Some(std::mem::replace(value, after)),
