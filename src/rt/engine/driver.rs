@@ -266,6 +266,12 @@ impl Driver {
         Some(lookout.found.as_ref())
     }
 
+    /// The number of lists of waits that the look-out keeps.
+    #[cfg(test)]
+    pub(crate) fn waits_looked_at(&mut self) -> usize {
+        (self.lookout.as_mut()).map_or(0, |lookout| lookout.waits())
+    }
+
     /// Whether memory is C11's.
     pub(crate) fn is_weak(&self) -> bool {
         self.weak.is_some()

@@ -208,7 +208,7 @@ impl WeakMemory {
             }
             graph::OpKind::Wait { list } => {
                 let WaitList { set, seen } = &self.search.model.waits[list as usize];
-                let at = step % LOCATIONS - 1;
+                let at = (step % LOCATIONS).checked_sub(1)?;
                 let &(object, _) = seen.get(at as usize)?;
                 if made.is_other(object) {
                     return Some(memory::Outcome::Other {
@@ -410,6 +410,7 @@ impl LookOut {
             return;
         }
         self.lookout.shorten(self.taken);
+        self.lookout.forget_waits();
         self.accesses.met.clear();
         for event in &trace.events()[..self.taken] {
             self.accesses.has_met(event.operation.object);
@@ -465,6 +466,12 @@ impl LookOut {
                 None => released(0),
             },
         }
+    }
+
+    /// The number of lists of waits that are kept.
+    #[cfg(test)]
+    pub(crate) fn waits(&mut self) -> usize {
+        self.lookout.model().waits.len()
     }
 
     fn find(&mut self, thread: ThreadId, operation: &Operation, site: Site) {

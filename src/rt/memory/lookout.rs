@@ -54,6 +54,17 @@ impl Lookout {
         }
     }
 
+    /// Forgets the lists of waits that are no steps any more.
+    pub(crate) fn forget_waits(&mut self) {
+        let lists = self.model.graph().events().iter();
+        let lists = lists.filter_map(|event| match event.access.operation.kind {
+            OpKind::Wait { list } => Some(list as usize + 1),
+            _ => None,
+        });
+        let kept = lists.max().unwrap_or(0);
+        self.model.waits.truncate(kept);
+    }
+
     /// The last store of an atomic.
     pub(crate) fn last_store(&self, object: ObjectId) -> StoreRef {
         let graph = self.model.graph();

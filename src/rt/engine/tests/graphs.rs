@@ -323,3 +323,41 @@ fn the_look_out_finds_weak_behaviour_where_there_is_some() {
     }
     println!("{weak} programs with weak behaviour, {strong} without");
 }
+
+#[test]
+fn the_look_out_keeps_the_lists_of_the_waits_of_one_execution() {
+    // Two threads wait for a flag each, which main sets.
+    let waits = |flag: i64| {
+        vec![
+            Ins::Load {
+                var: Val::Const(flag),
+                to: 0,
+            },
+            Ins::Unless {
+                reg: 0,
+                value: Val::Const(0),
+                by: 2,
+            },
+            Ins::Hint,
+            Ins::Jump(-3),
+        ]
+    };
+    let sets = |flag: i64| Ins::Store {
+        var: Val::Const(flag),
+        value: Val::Const(1),
+    };
+    let program = Program::of(vec![waits(0), waits(1), vec![sets(0), sets(1)]]);
+    let mut driver = driver(&program, explorer("optimal", TieBreak::Last));
+    driver.look_out();
+    let mut most = 0;
+    let mut found = Found::default();
+    loop {
+        let goes_on = explore_on(&program, &mut driver, false, &mut found, |_| false);
+        most = most.max(driver.waits_looked_at());
+        if goes_on {
+            break;
+        }
+    }
+    assert!(found.stats.complete > 4, "{found:?}");
+    assert!(most <= 4, "{most} lists");
+}
