@@ -286,6 +286,25 @@ pub(crate) struct DataRace {
     pub(crate) memory: Accessed,
 }
 
+impl DataRace {
+    /// The race of two accesses, with no further facts. The first access has lasted so long, and
+    /// its thread had performed this number of events and fences by then.
+    pub(crate) fn between(first: Access, second: Access, lasts: Lasts, time: u32) -> DataRace {
+        DataRace {
+            first,
+            second,
+            lasts,
+            time,
+            weak: TooWeak::default(),
+            block: None,
+            written: None,
+            publishes_no_more: false,
+            counted: false,
+            memory: Accessed::default(),
+        }
+    }
+}
+
 /// The facts about plainly accessed memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Accessed {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::clock::Clock;
 use super::epoch::Epoch;
 use crate::rt::event::id::{Region, ThreadId};
-use crate::rt::event::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak};
+use crate::rt::event::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts};
 
 /// The cells of the current execution.
 #[derive(Debug, Default)]
@@ -216,28 +216,25 @@ impl Cell {
             .or_else(|| self.open.iter().find(open));
         match earlier {
             None => Ok(()),
-            Some(earlier) => Err(Box::new(DataRace {
-                first: earlier.access,
-                second: *access,
-                lasts: if self.is_open(&earlier.access) {
+            Some(earlier) => {
+                let lasts = if self.is_open(&earlier.access) {
                     Lasts::OnAndOn
                 } else {
                     Lasts::Until(earlier.until)
-                },
-                time: earlier.time,
-                weak: TooWeak::default(),
-                block: match earlier.access.effect {
-                    Effect::Make => self.region.as_ref().and_then(Block::around),
-                    _ => None,
-                },
-                written: self.written_by(earlier.access.thread),
-                publishes_no_more: false,
-                counted: false,
-                memory: Accessed {
-                    region: self.region,
-                    ..Accessed::default()
-                },
-            })),
+                };
+                Err(Box::new(DataRace {
+                    block: match earlier.access.effect {
+                        Effect::Make => self.region.as_ref().and_then(Block::around),
+                        _ => None,
+                    },
+                    written: self.written_by(earlier.access.thread),
+                    memory: Accessed {
+                        region: self.region,
+                        ..Accessed::default()
+                    },
+                    ..DataRace::between(earlier.access, *access, lasts, earlier.time)
+                }))
+            }
         }
     }
 

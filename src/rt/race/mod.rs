@@ -41,9 +41,7 @@ use crate::rt::event::Site;
 use crate::rt::event::fence::{Fence, Past};
 use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
-use crate::rt::event::verdict::{
-    Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak, ValueGone,
-};
+use crate::rt::event::verdict::{Access, Block, DataRace, Effect, Lasts, ValueGone};
 use cells::Cells;
 use clock::Clock;
 use epoch::Epoch;
@@ -167,18 +165,13 @@ fn has_learnt(
     let region = names.place(event.operation.object).region;
     let access = sync::access(event);
     match making(&region, &access, fences) {
-        Some(making) if making.races(&access, clock) => Err(Box::new(DataRace {
-            first: making.access,
-            second: access,
-            lasts: Lasts::Until(making.until),
-            time: making.time,
-            weak: TooWeak::default(),
-            block: Block::around(&region),
-            written: None,
-            publishes_no_more: false,
-            counted: false,
-            memory: Accessed::default(),
-        })),
+        Some(making) if making.races(&access, clock) => {
+            let lasts = Lasts::Until(making.until);
+            Err(Box::new(DataRace {
+                block: Block::around(&region),
+                ..DataRace::between(making.access, access, lasts, making.time)
+            }))
+        }
         _ => Ok(true),
     }
 }
@@ -357,34 +350,20 @@ impl Detector {
         {
             return None;
         }
+        let lasts = Lasts::Until(making.until);
         Some(Box::new(DataRace {
-            first: making.access,
-            second: access,
-            lasts: Lasts::Until(making.until),
-            time: making.time,
-            weak: TooWeak::default(),
             block: Some(*block),
-            written: None,
-            publishes_no_more: false,
-            counted: false,
-            memory: Accessed::default(),
+            ..DataRace::between(making.access, access, lasts, making.time)
         }))
     }
 
     /// The race of the free of a block with this event on an object in the block.
     pub(crate) fn late(&self, event: &Event, free: Access) -> Box<DataRace> {
         let first = sync::access(event);
+        let time = self.knowledge.fences().before(first.thread, first.after);
         Box::new(DataRace {
-            first,
-            second: free,
-            lasts: Lasts::Until(first.after),
-            time: self.knowledge.fences().before(first.thread, first.after),
-            weak: TooWeak::default(),
-            block: None,
-            written: None,
-            publishes_no_more: false,
             counted: true,
-            memory: Accessed::default(),
+            ..DataRace::between(first, free, Lasts::Until(first.after), time)
         })
     }
 

@@ -20,7 +20,7 @@ use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome};
-use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use crate::rt::event::verdict::{Access, DataRace, Effect, Lasts, ValueGone};
 use crate::rt::object::orders::Place;
 
 /// The clocks of all threads, and those of the objects they learn from.
@@ -454,18 +454,11 @@ impl Knowledge {
         });
         match earlier {
             None => Ok(()),
-            Some(earlier) => Err(Box::new(DataRace {
-                first: earlier.access,
-                second: *access,
-                lasts: Lasts::Until(earlier.until),
-                time: earlier.time,
-                weak: TooWeak::default(),
-                block: None,
-                written: None,
-                publishes_no_more: false,
-                counted: false,
-                memory: Accessed::default(),
-            })),
+            Some(earlier) => {
+                let lasts = Lasts::Until(earlier.until);
+                let race = DataRace::between(earlier.access, *access, lasts, earlier.time);
+                Err(Box::new(race))
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use crate::rt::event::Event;
 use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, OpKind};
-use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, Weak};
+use crate::rt::event::verdict::{Access, DataRace, Effect, Lasts, TooWeak, Weak};
 use crate::rt::object::orders::Place;
 
 /// The most pairs that are tried.
@@ -63,18 +63,9 @@ pub(crate) fn too_weak_to_know(store: usize, user: usize, past: Past<'_>) -> Too
         .fences
         .iter()
         .filter(|fence| fence.thread == first.thread && fence.before as usize <= store);
-    let unknown = DataRace {
-        first,
-        second: access(user, Effect::AtomicRead),
-        lasts: Lasts::Until(first.through()),
-        time: first.after + fences.count() as u32,
-        weak: TooWeak::default(),
-        block: None,
-        written: None,
-        publishes_no_more: false,
-        counted: false,
-        memory: Accessed::default(),
-    };
+    let second = access(user, Effect::AtomicRead);
+    let time = first.after + fences.count() as u32;
+    let unknown = DataRace::between(first, second, Lasts::Until(first.through()), time);
     too_weak(&unknown, past)
 }
 
