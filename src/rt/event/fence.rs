@@ -1,11 +1,12 @@
 //! Why is a fence not an event?
 //!
-//! Values are sequentially consistent here. So a fence changes only what its thread may tell and
-//! learn, for the detector of data races, and it commutes with all operations of other threads. If
-//! it were an event, it would be a scheduling point, and a program that makes fences depending on
-//! state the model does not control (collectors of epochs do, by counters in statics of std's)
-//! would be reported as not deterministic. So a fence happens together with the actions behind it
-//! in its thread, up to the next event.
+//! If memory is sequentially consistent, a fence changes only what its thread may tell and learn,
+//! for the detector of data races, and it commutes with all operations of other threads. If it were
+//! an event, it would be a scheduling point, and a program that makes fences depending on state the
+//! model does not control (collectors of epochs do, by counters in statics of std's) would be
+//! reported as not deterministic. So a fence happens together with the actions behind it in its
+//! thread, up to the next event. If memory is C11's, it is a part of that event: graphs have it
+//! before the step (`memory/operation.rs`).
 
 use std::sync::atomic::Ordering;
 

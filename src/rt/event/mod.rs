@@ -16,6 +16,7 @@ pub(crate) mod label;
 pub(crate) mod mix;
 pub(crate) mod notification;
 pub(crate) mod operation;
+pub(crate) mod ordering;
 pub(crate) mod prefetch;
 pub(crate) mod rounds;
 pub(crate) mod said;

@@ -6,8 +6,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::graph::{Event, Graph, acquires, releases};
+use super::graph::{Event, Graph};
 use crate::rt::event::id::ThreadId;
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::memory::operation::OpKind;
 
 /// A set of events.

@@ -18,6 +18,7 @@ use super::{Access, Decision, Interval, Outcome, StoreRef};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::AtomicType;
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::relation::independence::{Class, Label, ReadSets, ordered};
 
 /// Stands where a position is absent.
@@ -137,16 +138,6 @@ impl Thread {
             spawned: NOWHERE,
         }
     }
-}
-
-pub(super) fn acquires(order: Ordering) -> bool {
-    use Ordering::{AcqRel, Acquire, SeqCst};
-    matches!(order, Acquire | AcqRel | SeqCst)
-}
-
-pub(super) fn releases(order: Ordering) -> bool {
-    use Ordering::{AcqRel, Release, SeqCst};
-    matches!(order, Release | AcqRel | SeqCst)
 }
 
 impl Event {

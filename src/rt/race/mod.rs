@@ -41,13 +41,13 @@ use crate::rt::event::Site;
 use crate::rt::event::fence::{Fence, Past};
 use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{Access, Block, DataRace, Effect, Lasts, ValueGone};
 use cells::Cells;
 use clock::Clock;
 use epoch::Epoch;
 use fences::Fences;
 use sync::Knowledge;
-pub(crate) use sync::{acquires, releases};
 pub(crate) use weak::{too_weak, too_weak_to_know};
 
 /// Watches the accesses to plain memory of one exploration.

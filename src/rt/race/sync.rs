@@ -20,6 +20,7 @@ use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{Access, DataRace, Effect, Lasts, ValueGone};
 use crate::rt::object::orders::Place;
 
@@ -177,20 +178,6 @@ pub(super) fn access(event: &Event) -> Access {
         site: event.site,
         after: event.index,
     }
-}
-
-pub(crate) fn acquires(order: Ordering) -> bool {
-    matches!(
-        order,
-        Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst
-    )
-}
-
-pub(crate) fn releases(order: Ordering) -> bool {
-    matches!(
-        order,
-        Ordering::Release | Ordering::AcqRel | Ordering::SeqCst
-    )
 }
 
 impl Knowledge {

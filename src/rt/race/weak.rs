@@ -16,6 +16,7 @@ use crate::rt::event::Event;
 use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, OpKind};
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{Access, DataRace, Effect, Lasts, TooWeak, Weak};
 use crate::rt::object::orders::Place;
 
@@ -141,8 +142,7 @@ fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, past: Past<'_>) 
         let Weak { writer, reader, .. } = &links[at];
         // With a fence the thread would learn of the write whatever the ordering of its read.
         let acquires = |read: usize| {
-            sync::reads(&past.events[read]).is_some_and(sync::acquires)
-                && !acquires_behind(past, read)
+            sync::reads(&past.events[read]).is_some_and(acquires) && !acquires_behind(past, read)
         };
         let same = |link: &&Weak| place(&link.writer) == place(writer);
         let is_other = reader.thread != race.second.thread
@@ -226,18 +226,18 @@ fn all_together(race: &DataRace, past: Past<'_>) -> Vec<Weak> {
 /// still its ordering does not matter, then another operation makes up for it, and the write cannot
 /// be called a release.
 fn may_release(past: Past<'_>, writer: usize) -> bool {
-    let by_itself = sync::writes(&past.events[writer]).is_some_and(sync::releases);
+    let by_itself = sync::writes(&past.events[writer]).is_some_and(releases);
     let is_before = |fence: &Fence| {
         fence.thread == past.events[writer].thread
             && fence.before as usize <= writer
-            && sync::releases(fence.order)
+            && releases(fence.order)
     };
     by_itself || past.fences.iter().any(is_before)
 }
 
 /// Whether this read acquires by itself, or stands before a fence that does.
 fn may_acquire(past: Past<'_>, reader: usize) -> bool {
-    let by_itself = sync::reads(&past.events[reader]).is_some_and(sync::acquires);
+    let by_itself = sync::reads(&past.events[reader]).is_some_and(acquires);
     by_itself || acquires_behind(past, reader)
 }
 
@@ -246,7 +246,7 @@ fn acquires_behind(past: Past<'_>, event: usize) -> bool {
     past.fences.iter().any(|fence| {
         fence.thread == past.events[event].thread
             && fence.before as usize > event
-            && sync::acquires(fence.order)
+            && acquires(fence.order)
     })
 }
 
@@ -341,10 +341,10 @@ fn knowledge(past: Past<'_>) -> Knowledge {
 /// Whether this write only continues the release sequence of an earlier one, and releases nothing
 /// by itself.
 fn continues(event: &Event, earlier: Option<&Event>) -> bool {
-    let releases = |event| sync::writes(event).is_some_and(sync::releases);
+    let tells = |event| sync::writes(event).is_some_and(releases);
     !matches!(event.operation.kind, OpKind::Store { .. })
-        && !releases(event)
-        && earlier.is_some_and(releases)
+        && !tells(event)
+        && earlier.is_some_and(tells)
 }
 
 /// Whether the second thread would know of the first access if the events, by their positions, had

@@ -11,12 +11,12 @@ use super::unnumbered::Stands;
 use super::words::Names;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{
     Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Made, Outside, TooWeak, Weak,
     Wrong,
 };
 use crate::rt::event::{Event, Site, foreign};
-use crate::rt::race::{acquires, releases};
 use crate::rt::relation::happens_before::HappensBefore;
 
 /// The most pairs of operations that are named as too weak. A longer list is hard to read.

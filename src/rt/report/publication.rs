@@ -20,10 +20,10 @@ use super::text::View;
 use super::words::Names;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Rmw};
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{Access, DataRace, Effect};
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
-use crate::rt::race::{acquires, releases};
 
 /// The sentence, if an early publication is the mistake behind this race.
 pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> Option<String> {

@@ -15,10 +15,11 @@ use super::words::Names;
 use crate::rt::event::fence::Past;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
+use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{TooWeak, Weak};
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
-use crate::rt::race::{acquires, releases, too_weak_to_know};
+use crate::rt::race::too_weak_to_know;
 
 /// The most old events that are explained below a table.
 const SHOWN_MAX: usize = 8;

@@ -1,0 +1,13 @@
+//! Does an operation with this ordering acquire, and does it release?
+
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
+
+/// Whether a read with this ordering, or a fence, acquires.
+pub(crate) fn acquires(order: Ordering) -> bool {
+    matches!(order, Acquire | AcqRel | SeqCst)
+}
+
+/// Whether a write with this ordering, or a fence, releases.
+pub(crate) fn releases(order: Ordering) -> bool {
+    matches!(order, Release | AcqRel | SeqCst)
+}
