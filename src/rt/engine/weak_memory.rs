@@ -82,30 +82,7 @@ impl Accesses {
         let mut ended = Fences::Nothing;
         let kind = match kind {
             kind if is_strong => graph::OpKind::Other(kind),
-            OpKind::Load { order } => graph::OpKind::Load { order },
-            OpKind::Store { order, value } => graph::OpKind::Store { order, value },
-            OpKind::Rmw {
-                order,
-                rmw,
-                operand,
-            } => graph::OpKind::Rmw {
-                order,
-                rmw,
-                operand,
-            },
-            OpKind::CompareExchange {
-                success,
-                failure,
-                expected,
-                new,
-                spurious,
-            } => graph::OpKind::CompareExchange {
-                success,
-                failure,
-                expected,
-                new,
-                spurious,
-            },
+            kind if kind.is_atomic() => graph::OpKind::on_atomic(kind),
             OpKind::Spawn { child } => graph::OpKind::Spawn { child },
             OpKind::Join { child } => {
                 ended = fences_of(trace, child, machine.events_of(child));
@@ -153,22 +130,25 @@ impl WeakMemory {
     /// Another execution begins, which has its first steps in common with the last one. Without a
     /// number the execution has nothing to do with the last one.
     pub(crate) fn begin(&mut self, kept: Option<usize>) {
-        self.search.model.clear();
         self.accesses.met.clear();
         self.taken = 0;
         match kept {
-            Some(kept) => debug_assert!(kept <= self.search.depth()),
-            None => self.search.forget(),
+            Some(kept) => {
+                debug_assert!(kept <= self.search.depth());
+                self.search.cut(kept);
+                self.search.model.begin();
+            }
+            None => {
+                self.search.model.clear();
+                self.search.forget();
+            }
         }
     }
 
     /// The execution returns to this number of events.
     pub(crate) fn cut(&mut self, events: usize) {
-        while self.taken > events {
-            self.search.model.undo();
-            self.taken -= 1;
-        }
         self.search.cut(events);
+        self.taken = self.taken.min(events);
     }
 
     /// The access of this announced operation of `thread`, which has made so many events.
@@ -347,6 +327,10 @@ impl WeakMemory {
             ..
         } = *trace.at(position as u32);
         debug_assert_eq!(self.taken, position);
+        self.taken += 1;
+        if position < self.search.held() {
+            return self.repeat(machine, position, thread, &operation);
+        }
         let access = self.access(machine, trace, (thread, index), &operation);
         let came_out = match outcome {
             Outcome::Released { quiescent_at } => released(quiescent_at as u32),
@@ -355,12 +339,36 @@ impl WeakMemory {
                 outcome.expect("dpor bug: a step has an outcome that C11 does not allow")
             }
         };
-        self.taken += 1;
         if self.taken <= self.search.depth() {
-            self.search.repeat(position, thread, &access, came_out);
+            self.search.repeat(position, thread, &access);
         } else {
             self.search.step(thread, &access, came_out);
         }
+    }
+
+    /// Repeats an event that the graph still has.
+    fn repeat(
+        &mut self,
+        machine: &Machine,
+        position: usize,
+        thread: ThreadId,
+        operation: &Operation,
+    ) {
+        let mut access = *self.search.made(position).0;
+        let model = &mut self.search.model;
+        match (&mut access.operation.kind, operation.kind) {
+            (graph::OpKind::Wait { list }, OpKind::Wait { set, seen, .. }) => {
+                let seen: Vec<(ObjectId, u64)> = machine.looked_at(set, seen).collect();
+                for &(object, _) in &seen {
+                    self.accesses.meet(model, machine, object);
+                }
+                model.waits[*list as usize].seen = seen;
+            }
+            (kind, operation) if kind.is_atomic() => *kind = graph::OpKind::on_atomic(operation),
+            _ => {}
+        }
+        self.accesses.meet(model, machine, operation.object);
+        self.search.repeat(position, thread, &access);
     }
 }
 

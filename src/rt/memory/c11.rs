@@ -78,17 +78,42 @@ impl C11 {
         &mut self.graph
     }
 
-    /// The object is in this state before its first event. It must have no event yet.
+    /// The object is in this state before its first event. If the graph has an event on it, it was
+    /// met before, and only the bits of an initial value may be others: addresses differ.
     pub(crate) fn meet(&mut self, object: ObjectId, state: &State) {
         if let State::Atomic { ty, value } = *state
             && ty.is_weak()
         {
             return self.graph.meet_atomic(object, ty, value);
         }
+        if self.graph.has_event_on(object) {
+            return;
+        }
+        self.graph.meet_other(object);
         if self.states.len() <= object.index() {
             self.states.resize_with(object.index() + 1, || None);
         }
         self.states[object.index()] = Some(state.clone());
+    }
+
+    /// Another execution begins, with the events that the graph has.
+    pub(crate) fn begin(&mut self) {
+        self.ends.clear();
+        self.forget_waits();
+    }
+
+    /// Forgets the lists of waits that are no events any more.
+    pub(super) fn forget_waits(&mut self) {
+        if self.waits.is_empty() {
+            return;
+        }
+        let lists = self.graph.events().iter();
+        let lists = lists.filter_map(|event| match event.access.operation.kind {
+            OpKind::Wait { list } => Some(list as usize + 1),
+            _ => None,
+        });
+        let kept = lists.max().unwrap_or(0);
+        self.waits.truncate(kept);
     }
 
     /// Takes all events back, and forgets the waits and ends of threads.
@@ -384,6 +409,10 @@ impl MemoryModel for C11 {
             // A wait has no state, and neither has an operation on an object that was not met.
             None => self.graph.take(thread, access, outcome, Grant::Nothing),
         }
+    }
+
+    fn again(&mut self, position: u32, access: &Access) {
+        self.graph.again(position, access);
     }
 
     fn undo(&mut self) {

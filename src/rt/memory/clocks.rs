@@ -72,10 +72,10 @@ impl Rows {
             let pairs = self.words(more).iter().zip(self.words(less));
             pairs.into_iter().all(|(more, less)| more >= less)
         };
-        if a == b || covers(a, b) {
+        if a == b || b == NOTHING || a != NOTHING && covers(a, b) {
             return a;
         }
-        if covers(b, a) {
+        if a == NOTHING || covers(b, a) {
             return b;
         }
         let joined = self.copy(a);

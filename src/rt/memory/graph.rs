@@ -211,7 +211,7 @@ impl Graph {
         object
     }
 
-    /// The atomic has this type, and this value before the first store. It must have no event yet.
+    /// The atomic has this type, and this value before the first store.
     pub(crate) fn meet_atomic(&mut self, object: ObjectId, ty: AtomicType, initial: u64) {
         if self.locations.len() <= object.index() {
             self.locations.resize_with(object.index() + 1, || None);
@@ -223,6 +223,19 @@ impl Graph {
             readers: NOWHERE,
         });
         (location.ty, location.initial) = (ty, initial);
+    }
+
+    /// The object is no atomic. It must have no event yet.
+    pub(super) fn meet_other(&mut self, object: ObjectId) {
+        if let Some(location) = self.locations.get_mut(object.index()) {
+            *location = None;
+        }
+    }
+
+    /// Whether there is an event on the object, which is no atomic.
+    pub(super) fn has_event_on(&self, object: ObjectId) -> bool {
+        let other = self.others.get(object.index());
+        other.is_some_and(|other| !other.events.is_empty())
     }
 
     /// Makes room for the thread.
@@ -357,6 +370,17 @@ impl Graph {
         }
     }
 
+    /// The value of a store.
+    pub(super) fn value_of(&self, store: StoreRef) -> u64 {
+        match self.position(store) {
+            None => self.location(store.initial_of()).initial,
+            Some(source) => self
+                .at(source)
+                .written
+                .expect("a store has written a value"),
+        }
+    }
+
     /// Whether a read-modify-write reads the store at this place, so that it is the next one.
     pub(crate) fn is_modified(&self, object: ObjectId, place: usize) -> bool {
         let next = self.stores(object).get(place);
@@ -427,7 +451,12 @@ impl Graph {
 
     /// What the thread knows before its next event.
     fn clocks(&self, thread: ThreadId) -> Clocks {
-        let Some(last) = self.last_of(thread) else {
+        self.clocks_behind(thread, self.last_of(thread))
+    }
+
+    /// What the thread knows behind this event, which is its own or the spawn.
+    fn clocks_behind(&self, thread: ThreadId, last: Option<u32>) -> Clocks {
+        let Some(last) = last else {
             return Clocks::default();
         };
         let Event {
@@ -458,7 +487,23 @@ impl Graph {
     /// The place of the newest store of `object` that the thread knows, itself or through an event
     /// that reads it. The thread reads nothing older, and stores nowhere before.
     pub(crate) fn floor(&self, thread: ThreadId, object: ObjectId) -> usize {
-        let Clocks { known, aware, .. } = self.clocks(thread);
+        self.floor_with(object, self.clocks(thread))
+    }
+
+    /// [`Graph::floor`] of the thread of an event directly before it, for the object of the event.
+    /// The graph may have later events.
+    pub(super) fn floor_before(&self, position: u32) -> usize {
+        let event = self.at(position);
+        let mine = self.positions_of(event.thread);
+        let last = match event.index.checked_sub(1) {
+            Some(before) => Some(mine[before as usize]),
+            None => self.spawn_of(event.thread),
+        };
+        self.floor_with(event.object(), self.clocks_behind(event.thread, last))
+    }
+
+    fn floor_with(&self, object: ObjectId, clocks: Clocks) -> usize {
+        let Clocks { known, aware, .. } = clocks;
         self.floor_of(object, |position| {
             self.knows(known, position) || aware != NOTHING && self.knows(aware, position)
         })
@@ -577,6 +622,22 @@ impl Graph {
         self.add(thread, access, outcome, grant);
     }
 
+    /// The event at this position has these operands now. Events that it needs have theirs.
+    pub(super) fn again(&mut self, position: u32, access: &Access) {
+        let Event { outcome, .. } = *self.at(position);
+        let read = self
+            .at(position)
+            .reads()
+            .map_or(0, |store| self.value_of(store));
+        let (written, _) = self.effect(access, read, outcome);
+        let event = &mut self.events[position as usize];
+        (event.access, event.written) = (*access, written);
+        #[cfg(test)]
+        {
+            event.read = read;
+        }
+    }
+
     /// Takes the last step back.
     pub(super) fn undo(&mut self) {
         self.remove();
@@ -603,13 +664,7 @@ impl Graph {
             Outcome::Done | Outcome::Behind(_) | Outcome::Other { .. } => None,
         };
         let source = store.and_then(|store| self.position(store));
-        let read = store.map_or(0, |store| match source {
-            None => {
-                debug_assert_eq!(store, StoreRef::initial(object));
-                self.location(object).initial
-            }
-            Some(source) => self.at(source).written.expect("a store is read"),
-        });
+        let read = store.map_or(0, |store| self.value_of(store));
         let (written, order) = self.effect(access, read, outcome);
 
         let mut clocks = before;

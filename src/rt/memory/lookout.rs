@@ -56,13 +56,7 @@ impl Lookout {
 
     /// Forgets the lists of waits that are no steps any more.
     pub(crate) fn forget_waits(&mut self) {
-        let lists = self.model.graph().events().iter();
-        let lists = lists.filter_map(|event| match event.access.operation.kind {
-            OpKind::Wait { list } => Some(list as usize + 1),
-            _ => None,
-        });
-        let kept = lists.max().unwrap_or(0);
-        self.model.waits.truncate(kept);
+        self.model.forget_waits();
     }
 
     /// The last store of an atomic.
@@ -196,6 +190,10 @@ impl MemoryModel for Lookout {
         }
         // The fences of the step come before it, and no event of another thread between them.
         self.rows.resize(graph.len(), row);
+    }
+
+    fn again(&mut self, position: u32, access: &Access) {
+        self.model.again(position, access);
     }
 
     fn undo(&mut self) {

@@ -184,6 +184,9 @@ pub(crate) trait MemoryModel {
     ) -> Option<Outcome>;
     /// Makes `access` the next event of `thread`, with an outcome that it may have.
     fn take(&mut self, thread: ThreadId, access: &Access, outcome: Outcome);
+    /// The event at this position happens again in another execution, in which its operands may be
+    /// others: addresses differ. Events before it have been repeated.
+    fn again(&mut self, position: u32, access: &Access);
     /// Takes the last event back.
     fn undo(&mut self);
 }

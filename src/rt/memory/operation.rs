@@ -54,6 +54,42 @@ pub(crate) enum OpKind {
 }
 
 impl OpKind {
+    /// This operation on an atomic.
+    ///
+    /// # Panics
+    ///
+    /// If the operation is on another object.
+    pub(crate) fn on_atomic(kind: operation::OpKind) -> OpKind {
+        use operation::OpKind as Kind;
+        match kind {
+            Kind::Load { order } => OpKind::Load { order },
+            Kind::Store { order, value } => OpKind::Store { order, value },
+            Kind::Rmw {
+                order,
+                rmw,
+                operand,
+            } => OpKind::Rmw {
+                order,
+                rmw,
+                operand,
+            },
+            Kind::CompareExchange {
+                success,
+                failure,
+                expected,
+                new,
+                spurious,
+            } => OpKind::CompareExchange {
+                success,
+                failure,
+                expected,
+                new,
+                spurious,
+            },
+            _ => unreachable!("dpor bug: {kind:?} is on no atomic"),
+        }
+    }
+
     /// Whether the operation accesses an atomic.
     pub(crate) const fn is_atomic(&self) -> bool {
         matches!(

@@ -72,6 +72,10 @@ impl MemoryModel for Sc {
         self.graph.take(thread, access, outcome, Grant::Nothing);
     }
 
+    fn again(&mut self, position: u32, access: &Access) {
+        self.graph.again(position, access);
+    }
+
     fn undo(&mut self) {
         self.graph.undo();
     }

@@ -10,6 +10,7 @@ mod ended;
 mod needed;
 mod plan;
 mod reverse;
+mod settled;
 mod trap;
 
 use super::graph::Graph;
@@ -18,6 +19,7 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::{Label, commutes};
 use ended::Ended;
 use plan::Node;
+use settled::Settled;
 pub(crate) use trap::Trap;
 
 /// An abstract program: what each thread does next, which depends on what its events have read.
@@ -60,6 +62,9 @@ struct Level {
     tree: Vec<Node>,
     /// The step that the execution made here, and its outcome.
     made: Option<(Step, Outcome)>,
+    /// What else this step, and those that conflict with it, may come out as, as far as that is
+    /// planned, explored or covered.
+    settled: Settled,
 }
 
 /// What an exploration came to.
@@ -78,6 +83,10 @@ pub(crate) struct Search<M> {
     pub(crate) model: M,
     free: Free,
     levels: Vec<Level>,
+    /// The number of first steps of the execution that the graph has.
+    held: usize,
+    /// The last execution that has ended.
+    ended: Ended,
     /// The thread of the last step.
     last: ThreadId,
     pub(crate) stats: Stats,
@@ -96,6 +105,8 @@ impl<M: MemoryModel> Search<M> {
             model,
             free,
             levels: vec![Level::default()],
+            held: 0,
+            ended: Ended::default(),
             last: ThreadId(0),
             stats: Stats::default(),
             nodes: 0,
@@ -152,10 +163,10 @@ impl<M: MemoryModel> Search<M> {
             let Some(kept) = self.backtrack() else {
                 return self.stats;
             };
+            self.hold(kept);
             for depth in 0..kept {
-                let (step, outcome) = self.levels[depth].made.expect("the execution has come by");
-                self.model.take(step.thread, &step.access, outcome);
-                self.last = step.thread;
+                let (step, _) = self.levels[depth].made.expect("the execution has come by");
+                self.repeat(depth, step.thread, &step.access);
             }
         }
     }
@@ -165,11 +176,29 @@ impl<M: MemoryModel> Search<M> {
         self.levels.clear();
         self.levels.push(Level::default());
         self.nodes = 0;
+        self.held = 0;
+        self.ended.cut(0);
     }
 
     /// The execution returns to so many steps.
     pub(crate) fn cut(&mut self, steps: usize) {
+        self.hold(steps);
         self.levels.truncate(steps + 1);
+        self.ended.cut(steps);
+    }
+
+    /// Takes steps back until the graph has at most so many, and returns how many it has.
+    pub(crate) fn hold(&mut self, steps: usize) -> usize {
+        if steps < self.held {
+            self.shorten(steps);
+            self.held = steps;
+        }
+        self.held
+    }
+
+    /// How many first steps of the execution the graph has.
+    pub(crate) fn held(&self) -> usize {
+        self.held
     }
 
     /// Whether the thread of the last step goes on behind a wakeup sequence.
@@ -221,8 +250,10 @@ impl<M: MemoryModel> Search<M> {
         };
         self.last = thread;
         self.model.take(thread, access, outcome);
+        self.held = self.levels.len();
         let level = self.levels.last_mut().expect("there is a level");
         level.made = Some((step, outcome));
+        level.settled.clear();
         let sleep = std::mem::take(&mut level.sleep);
         let last = self.model.graph().len() as u32 - 1;
         let survivors = sleep.iter().copied();
@@ -236,23 +267,33 @@ impl<M: MemoryModel> Search<M> {
             sleep: survivors,
             tree: children,
             made: None,
+            settled: Settled::default(),
         });
+    }
+
+    /// The step at this depth, which the execution before has made: its access and its outcome.
+    pub(crate) fn made(&self, depth: usize) -> (&Access, Outcome) {
+        let made = self.levels[depth].made.as_ref();
+        let (step, outcome) = made.expect("the execution has come by");
+        (&step.access, *outcome)
     }
 
     /// Repeats the step at this depth, which the execution before has made. The access may have
     /// other operands: addresses differ.
-    pub(crate) fn repeat(
-        &mut self,
-        depth: usize,
-        thread: ThreadId,
-        access: &Access,
-        outcome: Outcome,
-    ) {
+    pub(crate) fn repeat(&mut self, depth: usize, thread: ThreadId, access: &Access) {
         self.last = thread;
-        if let Some((step, _)) = &mut self.levels[depth].made {
-            step.access = *access;
+        let Some((step, outcome)) = &mut self.levels[depth].made else {
+            panic!("dpor bug: a step is repeated that was not made");
+        };
+        step.access = *access;
+        let outcome = *outcome;
+        if depth < self.held {
+            let position = self.levels[depth + 1].start as u32 - 1;
+            self.model.again(position, access);
+        } else {
+            self.model.take(thread, access, outcome);
+            self.held = depth + 1;
         }
-        self.model.take(thread, access, outcome);
     }
 
     /// A step behind the wakeup sequence, of one of these threads.
@@ -296,21 +337,27 @@ impl<M: MemoryModel> Search<M> {
     }
 
     /// Takes up the deepest point that has a branch left, and returns how many steps are before it;
-    /// `None` if there is none. The graph has to be empty, and has to get these steps again.
+    /// `None` if there is none. The graph may have more of the steps of the execution that has
+    /// ended, or fewer.
     pub(crate) fn backtrack(&mut self) -> Option<usize> {
         while let Some(level) = self.levels.last_mut() {
             if !level.tree.is_empty() {
                 let (step, _) = level.made.take().expect("the execution has come by");
                 level.sleep.push(step);
-                return Some(self.levels.len() - 1);
+                level.settled.clear();
+                let steps = self.levels.len() - 1;
+                self.ended.cut(steps);
+                return Some(steps);
             }
             self.levels.pop();
         }
+        self.ended.cut(0);
         None
     }
 
     /// Plans what the execution shows to be possible besides. It has kept so many steps of the one
-    /// before. At a frozen point nothing is planned. The graph is empty afterwards.
+    /// before. At a frozen point nothing is planned. The graph has some of the first steps
+    /// afterwards ([`Search::hold`]).
     pub(crate) fn finish(
         &mut self,
         blocked: Vec<Next>,
@@ -318,14 +365,22 @@ impl<M: MemoryModel> Search<M> {
         is_frozen: impl Fn(usize) -> bool,
     ) {
         self.stats.executions += 1;
-        let mut ended = Ended::of(&self.model, &self.levels, blocked);
+        let mut ended = std::mem::take(&mut self.ended);
+        let valid = ended.valid();
+        if !self.lacks(Trap::Evidence) {
+            for level in &mut self.levels[..valid] {
+                level.settled.keep(valid);
+            }
+        }
+        ended.update(&self.model, &self.levels, blocked);
         ended.kept = kept;
         for first in (0..ended.made.len()).rev() {
-            self.model.undo();
-            if !is_frozen(first) {
+            if !is_frozen(first) && self.may_reverse_at(&ended, first) {
+                self.hold(first);
                 self.reverse(&ended, first);
             }
         }
+        self.ended = ended;
     }
 
     /// The number of branches that are planned at each depth which has some.

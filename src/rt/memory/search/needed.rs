@@ -127,6 +127,26 @@ impl<M: MemoryModel> Search<M> {
         }
     }
 
+    /// [`Search::wakers`] of steps that only an event of their own thread wakes, or a
+    /// read-modify-write that takes their store.
+    fn plain_wakers(&self, order: &[u32], asleep: &[Asleep]) -> Vec<Option<u32>> {
+        let graph = self.model.graph();
+        let wakes = |position: u32, step: &Step| {
+            let event = graph.at(position);
+            event.thread == step.thread
+                || match step.decision {
+                    Decision::Modifies(store) => event.modifies() && event.reads() == Some(store),
+                    _ => false,
+                }
+        };
+        let asleep = asleep.iter();
+        let woken = asleep.map(|Asleep { from, step }| {
+            let mut order = order[*from..].iter().copied();
+            order.find(|&position| wakes(position, step))
+        });
+        woken.collect()
+    }
+
     /// For each step that is asleep the event that wakes it, if these events of the graph happen
     /// behind those before `first`. `whole` are the steps of the graph from there on, which are
     /// there again afterwards.
@@ -140,6 +160,9 @@ impl<M: MemoryModel> Search<M> {
         let mut woken = vec![None; asleep.len()];
         if asleep.is_empty() {
             return woken;
+        }
+        if asleep.iter().all(|sleeper| self.is_lasting(&sleeper.step)) {
+            return self.plain_wakers(order, asleep);
         }
         let start = self.levels[first].start as u32;
         let graph = self.model.graph();

@@ -1,10 +1,15 @@
 //! Is a sequence explored or planned already, and if not, where does it go?
 
+use std::sync::atomic::Ordering;
+
 use super::super::graph::Graph;
 use super::super::{Decision, Interval, MemoryModel, Outcome, StoreRef};
+use super::ended::Ended;
 use super::needed::{Asleep, decision};
+use super::settled::Evidence;
 use super::trap::Trap;
 use super::{Search, Step, commutes_with, is_available, is_within};
+use crate::rt::memory::operation::Fences;
 use crate::rt::relation::independence::Label;
 
 /// A node of a wakeup tree.
@@ -16,36 +21,73 @@ pub(super) struct Node {
 
 impl<M: MemoryModel> Search<M> {
     /// Plans the sequence of the events from `first` on, unless something that is asleep or planned
-    /// there covers it.
-    pub(super) fn plan(&mut self, first: usize) {
+    /// there covers it. The last event is the reversed one, the others are of the execution that has
+    /// ended. Returns the steps that the finding rests on.
+    pub(super) fn plan(&mut self, ended: &Ended, first: usize) -> Evidence {
         self.stats.candidates += 1;
         for at in 0..self.levels[first].sleep.len() {
             let sleeper = self.levels[first].sleep[at];
-            if self.begins_with(first, &sleeper) {
-                return;
+            if let Some(evidence) = self.begins_with(ended, first, &sleeper) {
+                return evidence;
             }
         }
         let length = self.model.graph().len();
         let mut tree = std::mem::take(&mut self.levels[first].tree);
-        self.insert(first, &mut tree);
+        let evidence = self.insert(ended, first, &mut tree);
         self.levels[first].tree = tree;
         self.shorten_to(length);
+        evidence
     }
 
-    /// Whether the sequence from `first` on can begin with the step.
-    fn begins_with(&mut self, first: usize, step: &Step) -> bool {
+    /// What it rests on that the sequence from `first` on can begin with the step, if it can.
+    fn begins_with(&mut self, ended: &Ended, first: usize, step: &Step) -> Option<Evidence> {
         let graph = self.model.graph();
         let start = self.levels[first].start as u32;
         let mut steps = (graph.steps_of(step.thread)).iter();
         let rest = (start..graph.len() as u32).filter(|&position| graph.is_step(position));
         match steps.find(|&&position| position >= start) {
             Some(&position) => {
-                self.is_same(position, &step.decision) && self.comes_first(position, rest)
+                let begins =
+                    self.is_same(position, &step.decision) && self.comes_first(position, rest);
+                let reversed = graph.len() as u32 - 1;
+                begins.then(|| rests_on(ended, graph, Evidence::First(0), position, reversed))
             }
             None => {
                 let rest: Vec<u32> = rest.collect();
-                self.is_available_among(step, &rest, &[])
+                let evidence = self.absence(ended, first, step, Evidence::First(0));
+                (self.is_available_among(step, &rest, &[])).then_some(evidence)
             }
+        }
+    }
+
+    /// Whether nothing takes the outcome of the step away, which was decided, but a
+    /// read-modify-write of the store that the step modifies. Coherence takes nothing from a thread
+    /// that does nothing meanwhile, an interval keeps a place, and the axiom on `SeqCst` asks for a
+    /// `SeqCst` access or for a fence.
+    pub(super) fn is_lasting(&self, step: &Step) -> bool {
+        let graph = self.model.graph();
+        let access = &step.access;
+        let order = match step.decision {
+            Decision::Reads(store) => graph.order(access, Outcome::Reads(store)),
+            Decision::Modifies(store) => graph.order(access, Outcome::Modifies(store)),
+            Decision::Within(interval) => graph.order(access, Outcome::Behind(interval.after)),
+            Decision::Done | Decision::Other { .. } => return false,
+        };
+        order != Ordering::SeqCst
+            && access.fences == Fences::Nothing
+            && !graph.knows_fence(step.thread)
+    }
+
+    /// This evidence, and what it rests on that a sequence from `first` on, without an event of the
+    /// step's thread, leaves the step possible.
+    fn absence(&self, ended: &Ended, first: usize, step: &Step, evidence: Evidence) -> Evidence {
+        if !self.is_lasting(step) || matches!(step.decision, Decision::Modifies(_)) {
+            return Evidence::Whole;
+        }
+        // The thread's next event needs an event that the sequence has not.
+        match ended.next_of(step.thread, first) {
+            Some(next) => evidence.and(next),
+            None => Evidence::Whole,
         }
     }
 
@@ -93,7 +135,7 @@ impl<M: MemoryModel> Search<M> {
 
     /// Inserts the sequence of the events from `first` on into a tree. The graph gets the steps of
     /// the tree that the sequence does not have.
-    fn insert(&mut self, first: usize, tree: &mut Vec<Node>) {
+    fn insert(&mut self, ended: &Ended, first: usize, tree: &mut Vec<Node>) -> Evidence {
         let length = self.model.graph().len() as u32;
         let start = self.levels[first].start as u32;
         let mut rest: Vec<u32> = (start..length)
@@ -109,6 +151,7 @@ impl<M: MemoryModel> Search<M> {
         let made = level.made.map(|(step, _)| step);
         let steps = level.sleep.iter().copied().chain(made);
         let mut asleep: Vec<Asleep> = steps.map(|step| Asleep { from: 0, step }).collect();
+        let mut evidence = Evidence::First(0);
         loop {
             let mut next = None;
             let from = path.len();
@@ -122,6 +165,7 @@ impl<M: MemoryModel> Search<M> {
                         if self.is_same(position, &step.decision)
                             && self.comes_first(position, rest[..item].iter().copied())
                         {
+                            evidence = rests_on(ended, graph, evidence, position, length - 1);
                             path.push(rest.remove(item));
                             next = Some(at);
                             break;
@@ -129,17 +173,19 @@ impl<M: MemoryModel> Search<M> {
                     }
                     None => {
                         if self.is_available_among(step, &rest, &passed) {
+                            let step = *step;
                             let Step {
                                 thread,
                                 access,
                                 decision,
-                            } = *step;
+                            } = step;
                             let outcome = self.model.available(thread, &access, &decision);
                             let outcome = outcome.expect("it is available");
                             self.model.take(thread, &access, outcome);
                             let last = self.model.graph().len() as u32 - 1;
                             passed.extend(self.model.graph().at(last).label());
                             path.push(last);
+                            evidence = self.absence(ended, first, &step, evidence);
                             next = Some(at);
                             break;
                         }
@@ -152,7 +198,7 @@ impl<M: MemoryModel> Search<M> {
             let Some(at) = next else { break };
             nodes = &mut nodes[at].children;
             if nodes.is_empty() {
-                return;
+                return evidence;
             }
         }
         let rest = self.needed(first, &path, &rest, length - 1, &asleep);
@@ -165,6 +211,7 @@ impl<M: MemoryModel> Search<M> {
             let is_there = |store: u32| store < start || path.contains(&store);
             let decision = decision(graph, position, is_there);
             path.push(position);
+            evidence = rests_on(ended, graph, evidence, position, length - 1);
             let step = Step {
                 thread: event.thread,
                 access: event.access,
@@ -176,7 +223,24 @@ impl<M: MemoryModel> Search<M> {
             });
             nodes = &mut nodes.last_mut().expect("a node was added").children;
         }
+        evidence
     }
+}
+
+/// This evidence, and the event at `position` of a graph of the events of an execution that has
+/// ended, with the `reversed` event behind them.
+fn rests_on(
+    ended: &Ended,
+    graph: &Graph,
+    evidence: Evidence,
+    position: u32,
+    reversed: u32,
+) -> Evidence {
+    if position == reversed {
+        return evidence;
+    }
+    let event = graph.at(position);
+    evidence.and(ended.number(event.thread, event.step))
 }
 
 /// Where the store at `position` goes among the stores that are there.

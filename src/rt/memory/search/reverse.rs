@@ -10,8 +10,9 @@
 //! are left out.
 
 use super::super::operation::{OpKind, Operation};
-use super::super::{Access, Decision, MemoryModel, Outcome, StoreRef};
+use super::super::{Access, Decision, Interval, MemoryModel, Outcome, StoreRef};
 use super::ended::{Ended, Made, without};
+use super::settled::{Candidate, Evidence};
 use super::trap::Trap;
 use super::{Search, Step, commutes_with, is_available, is_within};
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -68,21 +69,21 @@ impl<M: MemoryModel> Search<M> {
         outcomes
     }
 
+    /// Whether awaits that read an old store may hide outcomes, or outcomes hide them.
+    fn has_awaits(&self, ended: &Ended) -> bool {
+        ended.has_sequential && ended.has_stale && !self.lacks(Trap::Awaits)
+    }
+
     /// Plans what is possible without the event at `first`. The graph ends before the event.
     pub(super) fn reverse(&mut self, ended: &Ended, first: usize) {
         let Made { step, modifies, .. } = ended.made[first];
-        let looks_at_awaits = ended.has_sequential && !self.lacks(Trap::Awaits);
-        let has_awaits = looks_at_awaits && ended.has_stale;
-        if !has_awaits && !self.may_plan(ended, first) {
-            return;
-        }
         let rest = first + 1..ended.made.len();
         let rest: Vec<usize> = rest.filter(|&event| !ended.needs(event, first)).collect();
         if step.access.is_to_atomic() {
             self.append(ended, rest.iter().copied());
             for outcome in self.outcomes(step.thread, &step.access) {
                 if self.is_other(&step, outcome) && self.may_reverse(ended, first, outcome) {
-                    self.plan_with(first, step.thread, &step.access, outcome);
+                    self.plan_with(ended, first, step.thread, &step.access, outcome);
                 }
             }
             if modifies && !self.lacks(Trap::Losers) {
@@ -95,84 +96,121 @@ impl<M: MemoryModel> Search<M> {
         } else if let OpKind::Wait { .. } | OpKind::Other(_) = step.access.operation.kind {
             self.reverse_other(ended, first, &rest);
         }
-        if has_awaits {
+        if self.has_awaits(ended) {
             self.reverse_behind_awaits(ended, first, &rest);
         }
     }
 
     /// Whether the event at `first` may have an outcome, or a conflict with an operation of another
-    /// thread, that is not known to be planned or explored. The answer needs no graph but the one
-    /// before the event.
-    fn may_plan(&self, ended: &Ended, first: usize) -> bool {
-        let step = ended.made[first].step;
+    /// thread, that is not known to be planned, explored or covered. The graph has the event, and
+    /// may have later ones.
+    pub(super) fn may_reverse_at(&self, ended: &Ended, first: usize) -> bool {
+        if self.has_awaits(ended) {
+            return true;
+        }
+        let Made { step, modifies, .. } = ended.made[first];
         let Operation { object, kind } = step.access.operation;
         let others = |may_conflict: &dyn Fn(&Access) -> bool| {
             let mut threads = self.model.graph().threads();
             threads.any(|thread| {
                 let next = || ended.next_without(thread, first);
-                thread != step.thread && next().is_some_and(|access| may_conflict(&access))
+                thread != step.thread && next().is_some_and(|(access, _)| may_conflict(&access))
             })
         };
-        let is_rival = |access: &Access| {
-            let kind = access.operation.kind;
-            access.operation.object == object
-                && matches!(kind, OpKind::Rmw { .. } | OpKind::CompareExchange { .. })
-        };
-        let has_other_store = || {
-            let mut stores = ended.stores(object);
-            stores.any(|store| ended.made[store].step.thread != step.thread)
-        };
+        let is_on_it = |access: &Access| access.operation.object == object;
         match kind {
             OpKind::Fence { .. } | OpKind::Spawn { .. } | OpKind::Join { .. } => false,
             OpKind::Wait { .. } => true,
             OpKind::Other(operation::OpKind::Choose { .. } | operation::OpKind::NotifyOne) => true,
             OpKind::Other(_) if object == ObjectId::NONE => false,
-            OpKind::Other(_) => others(&|access| {
-                access.operation.object == object
-                    || matches!(access.operation.kind, OpKind::Wait { .. })
+            // Without the release, the lock is held.
+            OpKind::Other(operation::OpKind::Unlock { .. }) => others(&|access| {
+                let kind = access.operation.kind;
+                is_on_it(access) && kind != OpKind::Other(operation::OpKind::Lock)
+                    || matches!(kind, OpKind::Wait { .. })
             }),
-            OpKind::Load { .. } => self.may_read_another(ended, first),
-            OpKind::Rmw { .. } => self.may_read_another(ended, first) || others(&is_rival),
+            OpKind::Other(_) => others(&|access| {
+                is_on_it(access) || matches!(access.operation.kind, OpKind::Wait { .. })
+            }),
+            OpKind::Load { .. } | OpKind::Store { .. } => self.may_change(ended, first),
             OpKind::CompareExchange { spurious: true, .. } => true,
-            OpKind::CompareExchange { .. } => has_other_store() || others(&is_rival),
-            OpKind::Store { .. } => has_other_store(),
+            OpKind::Rmw { .. } | OpKind::CompareExchange { .. } => {
+                self.may_change(ended, first) || modifies && self.may_lose(ended, first)
+            }
         }
     }
 
-    /// Whether the load or read-modify-write at `first` may read another store, and that is neither
-    /// asleep nor planned by itself.
-    fn may_read_another(&self, ended: &Ended, first: usize) -> bool {
-        let step = ended.made[first].step;
+    /// Whether the access to an atomic at `first` may read another store, or go behind another one,
+    /// and that is not known to be asleep, planned or settled.
+    fn may_change(&self, ended: &Ended, first: usize) -> bool {
+        let Made { step, index, .. } = ended.made[first];
         let object = step.access.operation.object;
         let graph = self.model.graph();
         let level = &self.levels[first];
         let is_known = |store: StoreRef| {
             let is_it = |step: &Step| match step.decision {
                 Decision::Reads(other) | Decision::Modifies(other) => other == store,
+                Decision::Within(Interval { after, .. }) if self.lacks(Trap::Interval) => {
+                    after == store
+                }
+                Decision::Within(Interval { after, before }) => {
+                    let rank = ended.rank(store);
+                    ended.rank(after) <= rank
+                        && before.is_none_or(|before| rank < ended.rank(before))
+                }
                 _ => false,
             };
             let mut asleep = level.sleep.iter();
             let mut planned = level.tree.iter();
             is_it(&step)
                 || asleep.any(|other| other.thread == step.thread && is_it(other))
+                || level.settled.has_at(step.thread, index, store)
                 || planned.any(|node| {
                     node.step.thread == step.thread && node.children.is_empty() && is_it(&node.step)
                 })
         };
-        // The fences of the step may move the floor up, and a lower one is safe.
-        let floor = graph.floor(step.thread, object);
-        let places = floor..=graph.last_place(object);
-        if places
-            .into_iter()
-            .any(|place| !is_known(graph.store_at(object, place)))
-        {
-            return true;
-        }
-        let mut later = ended.stores(object).filter(|&store| store > first);
-        later.any(|store| {
-            let made = &ended.made[store];
-            let name = StoreRef::of(made.step.thread, made.index);
-            !ended.needs(store, first) && !is_known(name)
+        let position = self.levels[first + 1].start as u32 - 1;
+        let floor = graph.store_at(object, graph.floor_before(position));
+        let floor = ended.rank(floor);
+        let mut stores = ended.stores(object);
+        floor == 0 && !is_known(StoreRef::initial(object))
+            || stores.any(|store| {
+                let Made {
+                    step, index, rank, ..
+                } = ended.made[store];
+                rank >= floor
+                    && !ended.needs(store, first)
+                    && !is_known(StoreRef::of(step.thread, index))
+            })
+    }
+
+    /// Whether the read-modify-write at `first` may lose the store that it reads to another thread,
+    /// and that is not known to be settled.
+    fn may_lose(&self, ended: &Ended, first: usize) -> bool {
+        let Made { step, outcome, .. } = ended.made[first];
+        let Outcome::Modifies(store) = outcome else {
+            return false;
+        };
+        let graph = self.model.graph();
+        let value = graph.value_of(store);
+        let mut threads = graph.threads().filter(|&thread| thread != step.thread);
+        threads.any(|thread| {
+            let Some((access, number)) = ended.next_without(thread, first) else {
+                return false;
+            };
+            let Operation { object, kind } = access.operation;
+            let modifies = match kind {
+                OpKind::Rmw { .. } => true,
+                // The axiom on `SeqCst` can set a compare-exchange that fails against others.
+                OpKind::CompareExchange { expected, .. } => {
+                    ended.has_sequential || expected == value || self.lacks(Trap::Rivals)
+                }
+                _ => false,
+            };
+            let settled = &self.levels[first].settled;
+            object == step.access.operation.object
+                && modifies
+                && (ended.has_sequential || !settled.has_at(thread, number, store))
         })
     }
 
@@ -183,7 +221,7 @@ impl<M: MemoryModel> Search<M> {
         self.append(ended, rest.iter().copied());
         for outcome in self.outcomes(step.thread, &step.access) {
             if self.is_other(&step, outcome) {
-                self.plan_with(first, step.thread, &step.access, outcome);
+                self.plan_with(ended, first, step.thread, &step.access, outcome);
             }
         }
         if let Some(label) = label {
@@ -205,12 +243,7 @@ impl<M: MemoryModel> Search<M> {
         rest: &[usize],
         (thread, label): (ThreadId, Label),
     ) {
-        let graph = self.model.graph();
-        let is_there = graph.spawn_of(thread).is_some() || ended.spawn_of(thread).is_none();
-        let Some(access) = ended
-            .access(thread, graph.made(thread))
-            .filter(|_| is_there)
-        else {
+        let Some((access, _)) = ended.next_in(self.model.graph(), thread) else {
             return;
         };
         let Operation { object, kind } = access.operation;
@@ -234,21 +267,28 @@ impl<M: MemoryModel> Search<M> {
             if way.len() < rest.len() {
                 self.shorten(first);
                 self.append(ended, way);
-                self.plan_conflicting(first, thread, &access, label);
+                self.plan_conflicting(ended, first, thread, &access, label);
                 self.shorten(first);
                 return self.append(ended, rest.iter().copied());
             }
         }
-        self.plan_conflicting(first, thread, &access, label);
+        self.plan_conflicting(ended, first, thread, &access, label);
     }
 
     /// Plans the outcomes of `access` that conflict with an event with this label.
-    fn plan_conflicting(&mut self, first: usize, thread: ThreadId, access: &Access, label: Label) {
+    fn plan_conflicting(
+        &mut self,
+        ended: &Ended,
+        first: usize,
+        thread: ThreadId,
+        access: &Access,
+        label: Label,
+    ) {
         for outcome in self.outcomes(thread, access) {
             if let Outcome::Other { label: other, .. } = outcome
                 && !commutes_with(self.model.graph(), label, other)
             {
-                self.plan_with(first, thread, access, outcome);
+                self.plan_with(ended, first, thread, access, outcome);
             }
         }
     }
@@ -259,13 +299,10 @@ impl<M: MemoryModel> Search<M> {
         let step = ended.made[first].step;
         let object = step.access.operation.object;
         for thread in self.model.graph().threads() {
-            let graph = self.model.graph();
-            let is_there = graph.spawn_of(thread).is_some() || ended.spawn_of(thread).is_none();
-            if thread == step.thread || !is_there {
+            if thread == step.thread {
                 continue;
             }
-            let made = graph.made(thread);
-            let Some(access) = ended.access(thread, made) else {
+            let Some((access, number)) = ended.next_in(self.model.graph(), thread) else {
                 continue;
             };
             let kind = access.operation.kind;
@@ -274,9 +311,18 @@ impl<M: MemoryModel> Search<M> {
                 continue;
             }
             for outcome in self.outcomes(thread, &access) {
+                let candidate = Candidate {
+                    thread,
+                    number,
+                    outcome,
+                };
+                if self.levels[first].settled.has(&candidate) {
+                    continue;
+                }
                 self.model.take(thread, &access, outcome);
                 if self.lacks(Trap::Rivals) || !is_available(&mut self.model, &step) {
-                    self.plan(first);
+                    let evidence = self.plan(ended, first);
+                    self.settle(first, candidate, evidence);
                 }
                 self.model.undo();
             }
@@ -459,15 +505,40 @@ impl<M: MemoryModel> Search<M> {
         let outcome = outcome.expect("dpor bug: a step is gone that was possible");
         self.model.take(*thread, access, outcome);
         if *thread == step.thread || !is_available(&mut self.model, &step) {
-            self.plan(first);
+            self.plan(ended, first);
         }
     }
 
-    /// Plans the graph with this step behind it.
-    fn plan_with(&mut self, first: usize, thread: ThreadId, access: &Access, outcome: Outcome) {
+    /// Plans the graph with this step behind it, unless that is settled.
+    fn plan_with(
+        &mut self,
+        ended: &Ended,
+        first: usize,
+        thread: ThreadId,
+        access: &Access,
+        outcome: Outcome,
+    ) {
+        let candidate = Candidate {
+            thread,
+            number: self.model.graph().made(thread),
+            outcome,
+        };
+        if self.levels[first].settled.has(&candidate) {
+            return;
+        }
         self.model.take(thread, access, outcome);
-        self.plan(first);
+        let evidence = self.plan(ended, first);
+        self.settle(first, candidate, evidence);
         self.model.undo();
+    }
+
+    /// Notes that the candidate is planned or covered.
+    fn settle(&mut self, first: usize, candidate: Candidate, evidence: Evidence) {
+        let evidence = match evidence {
+            Evidence::Whole if self.lacks(Trap::Evidence) => Evidence::First(0),
+            evidence => evidence,
+        };
+        self.levels[first].settled.add(candidate, evidence);
     }
 
     /// [`Search::reverse`] without its rule that a sequence has all events that do not need the
@@ -485,7 +556,7 @@ impl<M: MemoryModel> Search<M> {
                     continue;
                 };
                 if self.is_other(&step, outcome) && last.is_none_or(|last| last == store) {
-                    self.plan_with(first, step.thread, &step.access, outcome);
+                    self.plan_with(ended, first, step.thread, &step.access, outcome);
                 }
             }
             self.shorten(first);

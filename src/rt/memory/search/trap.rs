@@ -20,6 +20,8 @@ pub(crate) enum Trap {
     Available,
     /// A planned sequence has the events that wake the steps which will be asleep.
     Wakers,
+    /// A finding that rests on steps which the next execution has not is dropped.
+    Evidence,
     /// Awaits that read an old store are left out,
     Awaits,
     /// all of them at a time,

@@ -153,6 +153,7 @@ const TRAPS: &[(Trap, &str)] = &[
     (Trap::Rivals, "a=A x 1 ∥ b=C x 1 2"),
     (Trap::Losers, "a=A x 1 ∥ b=C x 0 2"),
     (Trap::Available, "W x 1; a=A x 2 ∥ W x 2"),
+    (Trap::Evidence, "W x 1 ∥ a=R x ∥ W x 2"),
     (Trap::Awaits, T5),
     (Trap::Awaits, T6),
     (
