@@ -667,11 +667,22 @@ impl Graph {
         let read = store.map_or(0, |store| self.value_of(store));
         let (written, order) = self.effect(access, read, outcome);
 
+        // A row is added to as long as it is the last one.
+        let joined = match kind {
+            OpKind::Join { child } => {
+                self.admit(child);
+                Some(self.clocks(child))
+            }
+            _ => None,
+        };
         let mut clocks = before;
         clocks.past = self.rows.with(before.past, thread, index + 1);
         if let Some(source) = source {
             let past = self.at(source).clocks.past;
             self.rows.add(clocks.past, past);
+        }
+        if let Some(joined) = joined {
+            self.rows.add(clocks.past, joined.past);
         }
         if let Outcome::Other { label, alternative } = outcome {
             self.add_dependencies(clocks.past, label, alternative);
@@ -680,6 +691,9 @@ impl Graph {
             }
         }
         clocks.known = self.rows.with(before.known, thread, index + 1);
+        if let Some(joined) = joined {
+            self.rows.add(clocks.known, joined.known);
+        }
         let told = source.map_or(NOTHING, |source| self.at(source).message);
         let is_fence = matches!(kind, OpKind::Fence { .. });
         if acquires(order) {
@@ -687,12 +701,6 @@ impl Graph {
             self.rows.add(clocks.known, learnt);
         } else if !is_fence && !matches!(kind, OpKind::Wait { .. }) {
             clocks.seen = self.rows.join(before.seen, told);
-        }
-        if let OpKind::Join { child } = kind {
-            self.admit(child);
-            let Clocks { known, past, .. } = self.clocks(child);
-            clocks.known = self.rows.join(clocks.known, known);
-            clocks.past = self.rows.join(clocks.past, past);
         }
         #[cfg(test)]
         if self.is_strong

@@ -14,6 +14,7 @@ mod settled;
 mod trap;
 
 use super::graph::Graph;
+use super::operation::{OpKind, Operation};
 use super::{Access, Decision, Interval, MemoryModel, Outcome};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::{Label, commutes};
@@ -288,6 +289,9 @@ impl<M: MemoryModel> Search<M> {
         step.access = *access;
         let outcome = *outcome;
         if depth < self.held {
+            if !access.operation.kind.has_operands() {
+                return;
+            }
             let position = self.levels[depth + 1].start as u32 - 1;
             self.model.again(position, access);
         } else {
@@ -375,12 +379,35 @@ impl<M: MemoryModel> Search<M> {
         ended.update(&self.model, &self.levels, blocked);
         ended.kept = kept;
         for first in (0..ended.made.len()).rev() {
-            if !is_frozen(first) && self.may_reverse_at(&ended, first) {
+            if is_frozen(first) || self.is_settled(&ended, first, valid) {
+                continue;
+            }
+            // With `SeqCst` events, the next execution may allow what this one does not. A finding
+            // that does not last takes it back.
+            if !ended.has_sequential {
+                self.levels[first].settled.complete();
+            }
+            if self.may_reverse_at(&ended, first) {
                 self.hold(first);
                 self.reverse(&ended, first);
             }
         }
         self.ended = ended;
+    }
+
+    /// Whether the event at `first` is a load or a store, and all that it may come out as besides was
+    /// looked at in the execution before, with which this one has so many first steps in common.
+    fn is_settled(&self, ended: &Ended, first: usize, common: usize) -> bool {
+        if first >= common || !self.levels[first].settled.is_complete() {
+            return false;
+        }
+        let Operation { object, kind } = ended.made[first].step.access.operation;
+        matches!(kind, OpKind::Load { .. } | OpKind::Store { .. })
+            && ended
+                .stores(object)
+                .next_back()
+                .is_none_or(|last| last < common)
+            && !self.has_awaits(ended)
     }
 
     /// The number of branches that are planned at each depth which has some.

@@ -175,7 +175,7 @@ impl Ended {
     }
 
     /// The events that write this atomic.
-    pub(super) fn stores(&self, object: ObjectId) -> impl Iterator<Item = usize> {
+    pub(super) fn stores(&self, object: ObjectId) -> impl DoubleEndedIterator<Item = usize> {
         let stores = self
             .stores
             .get(object.index())

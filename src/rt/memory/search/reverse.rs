@@ -70,7 +70,7 @@ impl<M: MemoryModel> Search<M> {
     }
 
     /// Whether awaits that read an old store may hide outcomes, or outcomes hide them.
-    fn has_awaits(&self, ended: &Ended) -> bool {
+    pub(super) fn has_awaits(&self, ended: &Ended) -> bool {
         ended.has_sequential && ended.has_stale && !self.lacks(Trap::Awaits)
     }
 

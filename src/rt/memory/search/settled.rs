@@ -34,6 +34,8 @@ impl Candidate {
 pub(super) struct Settled {
     /// Each with the number of first steps of the execution that the finding rests on.
     found: Vec<(Candidate, usize)>,
+    /// Whether these are all candidates that there are with the stores of the last execution.
+    is_complete: bool,
 }
 
 /// The steps of an execution that a finding rests on.
@@ -58,18 +60,32 @@ impl Evidence {
 impl Settled {
     pub(super) fn clear(&mut self) {
         self.found.clear();
+        self.is_complete = false;
+    }
+
+    /// Whether there is no candidate left, as long as there is no new store.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// All candidates have been looked at.
+    pub(super) fn complete(&mut self) {
+        self.is_complete = true;
     }
 
     /// Keeps what rests on no more than so many first steps.
     pub(super) fn keep(&mut self, steps: usize) {
+        let all = self.found.len();
         self.found.retain(|&(_, rests_on)| rests_on <= steps);
+        self.is_complete &= self.found.len() == all;
     }
 
     pub(super) fn add(&mut self, candidate: Candidate, evidence: Evidence) {
         // What an operation on another object depends on does not follow from its outcome.
         let is_to_atomic = candidate.store().is_some();
-        if let (Evidence::First(steps), true) = (evidence, is_to_atomic) {
-            self.found.push((candidate, steps));
+        match evidence {
+            Evidence::First(steps) if is_to_atomic => self.found.push((candidate, steps)),
+            _ => self.is_complete = false,
         }
     }
 
