@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::rt::engine::weak_memory::WeakStep;
+use crate::rt::engine::look_out::WeakStep;
 use crate::rt::event::id::Names;
 use crate::rt::event::operation::OpKind;
 use crate::rt::plural::counted;

@@ -41,11 +41,12 @@ use crate::rt::engine::checkpoint;
 use crate::rt::engine::checkpoint::{Progress, Statics};
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;
+use crate::rt::engine::look_out::{LookOut, WeakStep};
 use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
 use crate::rt::engine::snapshots::Snapshots;
-use crate::rt::engine::weak_memory::{LookOut, WeakMemory, WeakStep};
+use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Coverage, Execution, Explorer};
 use crate::rt::lifetime::delayed_use::RawUses;
 use crate::rt::lifetime::owners::{Owners, Releases};
@@ -529,7 +530,7 @@ impl Driver {
         let blocked = self.pending(end);
         if let Some(lookout) = &mut self.lookout {
             let kept = self.plan.common_prefix.min(self.trace.len());
-            lookout.look(&self.machine, &self.trace, kept, &blocked);
+            lookout.look(&self.machine, (&self.trace, &self.clocks), kept, &blocked);
         }
         self.explorer.finish(&Execution {
             trace: &self.trace,

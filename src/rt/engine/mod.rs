@@ -29,7 +29,9 @@ pub(crate) mod expand_awaits;
 #[cfg(feature = "bench")]
 pub(crate) mod floor;
 pub(crate) mod hotspots;
+mod known;
 pub(crate) mod linearise;
+pub(crate) mod look_out;
 mod open_tree;
 pub(crate) mod order;
 pub(crate) mod price;

@@ -165,6 +165,8 @@ pub(crate) struct Program {
     /// The seed of the orderings of accesses to atomics, and of fences between them. Without one
     /// all accesses are `SeqCst`, and there is no fence.
     pub(crate) orderings: Option<u64>,
+    /// Whether these fences are left out.
+    pub(crate) has_no_fences: bool,
 }
 
 pub(crate) const ATOMIC: ObjectKind = ObjectKind::Atomic(AtomicType::I64);
@@ -225,6 +227,9 @@ impl Program {
 
     /// The fence before an instruction, if there is one.
     fn fence(&self, at: (usize, usize)) -> Option<Ordering> {
+        if self.has_no_fences {
+            return None;
+        }
         let fences = [
             None,
             None,

@@ -1,19 +1,16 @@
 //! How does an execution of the engine become a graph of C11?
 //!
 //! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is
-//! a place in its modification order, counted from the end
-//! ([`Place`]), so 0 is the newest outcome; trees and sleep sets
-//! name stores instead, because a place means another store when other threads have gone on. A wait
-//! of a loop for an atomic reads a store, too: its alternative is the number of the location in the
-//! set of the wait, from 1, and 256 times the number of newer stores.
+//! a place in its modification order, counted from the end ([`Place`]), so 0 is the newest outcome;
+//! trees and sleep sets name stores instead, because a place means another store when other threads
+//! have gone on. A wait of a loop for an atomic reads a store, too: its alternative is the number of
+//! the location in the set of the wait, from 1, and 256 times the number of newer stores.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};
-use crate::rt::event::verdict::Blocked;
-use crate::rt::event::{Event, Site, Trace};
+use crate::rt::event::{Event, Trace};
 use crate::rt::memory::c11::{Axioms, C11, WaitList};
 use crate::rt::memory::graph::Graph;
-use crate::rt::memory::lookout::Lookout;
 use crate::rt::memory::operation::{self as graph, Fences};
 use crate::rt::memory::search::{Free, Search};
 use crate::rt::memory::{self, Access, MemoryModel};
@@ -27,9 +24,9 @@ const LOCATIONS: u32 = 256;
 
 /// The accesses of an execution, as a graph has them.
 #[derive(Default)]
-struct Accesses {
+pub(super) struct Accesses {
     /// Whether an object has an event in this execution.
-    met: Vec<bool>,
+    pub(super) met: Vec<bool>,
 }
 
 /// What a test does with a graph.
@@ -50,7 +47,7 @@ pub(crate) struct WeakMemory {
 
 impl Accesses {
     /// Notes that the object has an event in this execution. Returns whether it had one before.
-    fn has_met(&mut self, object: ObjectId) -> bool {
+    pub(super) fn has_met(&mut self, object: ObjectId) -> bool {
         if object == ObjectId::NONE {
             return true;
         }
@@ -68,7 +65,7 @@ impl Accesses {
     }
 
     /// The access of this announced operation of `thread`, which has made so many events.
-    fn access(
+    pub(super) fn access(
         &mut self,
         model: &mut C11,
         (machine, trace): (&Machine, &Trace),
@@ -202,8 +199,10 @@ impl WeakMemory {
             graph::OpKind::Other(_) => {
                 let mut outcomes = std::mem::take(&mut self.outcomes);
                 self.search.model.outcomes(thread, access, &mut outcomes);
-                let is_it = |outcome: &&memory::Outcome| matches!(outcome, memory::Outcome::Other { alternative, .. } if *alternative == step);
-                let found = outcomes.iter().find(is_it).copied();
+                let found = outcomes.iter().copied().find(|outcome| match outcome {
+                    memory::Outcome::Other { alternative, .. } => *alternative == step,
+                    _ => false,
+                });
                 self.outcomes = outcomes;
                 found
             }
@@ -298,11 +297,12 @@ impl WeakMemory {
         };
         let mut outcomes = std::mem::take(&mut self.outcomes);
         self.search.model.outcomes(thread, &access, &mut outcomes);
-        let all = outcomes.clone();
+        let alternatives = outcomes
+            .iter()
+            .map(|&outcome| self.alternative(thread, &access, outcome));
+        let alternatives = alternatives.collect();
         self.outcomes = outcomes;
-        all.into_iter()
-            .map(|outcome| self.alternative(thread, &access, outcome))
-            .collect()
+        alternatives
     }
 
     /// Notes which threads have ended.
@@ -372,143 +372,8 @@ impl WeakMemory {
     }
 }
 
-/// An operation that has another outcome under C11 than under sequential consistency.
-#[derive(Clone, Debug)]
-pub(crate) struct WeakStep {
-    pub(crate) operation: Operation,
-    pub(crate) site: Site,
-    pub(crate) thread: ThreadId,
-}
-
-/// The executions under sequential consistency, as the look-out sees them
-/// ([`Lookout`]).
-pub(crate) struct LookOut {
-    lookout: Lookout,
-    accesses: Accesses,
-    /// The number of events of the last execution that the look-out has taken.
-    taken: usize,
-    /// The first operation that was found, if any. Then the look-out looks no more.
-    pub(crate) found: Option<WeakStep>,
-}
-
-impl LookOut {
-    pub(crate) fn new() -> LookOut {
-        LookOut {
-            lookout: Lookout::new(Graph::new(1)),
-            accesses: Accesses::default(),
-            taken: 0,
-            found: None,
-        }
-    }
-
-    /// Looks at an execution that has ended. It has its first events in common with the one before.
-    pub(crate) fn look(
-        &mut self,
-        machine: &Machine,
-        trace: &Trace,
-        kept: usize,
-        blocked: &[Blocked],
-    ) {
-        if self.found.is_some() {
-            return;
-        }
-        self.taken = self.taken.min(kept);
-        let is_new = |event: &Event| event.label.writes_atomic().is_some();
-        if !trace.events()[kept..].iter().any(is_new) && !blocked.iter().any(waits) {
-            return;
-        }
-        self.lookout.shorten(self.taken);
-        self.lookout.forget_waits();
-        self.accesses.met.clear();
-        for event in &trace.events()[..self.taken] {
-            self.accesses.has_met(event.operation.object);
-        }
-        for position in self.taken..trace.len() {
-            let event = trace.at(position as u32);
-            let Event {
-                thread,
-                index,
-                operation,
-                ..
-            } = *event;
-            let model = self.lookout.model();
-            let of = (thread, index);
-            let access = (self.accesses).access(model, (machine, trace), of, &operation);
-            if position >= kept && self.lookout.weak_outcome(thread, &access).is_some() {
-                return self.find(thread, &operation, event.site);
-            }
-            let came_out = self.came_out(event, &access);
-            self.lookout.take(thread, &access, came_out);
-        }
-        self.taken = trace.len();
-        for blocked in blocked.iter().filter(|blocked| waits(blocked)) {
-            let of = (blocked.thread, machine.events_of(blocked.thread));
-            let model = self.lookout.model();
-            let access = (self.accesses).access(model, (machine, trace), of, &blocked.operation);
-            if self.lookout.weak_outcome(blocked.thread, &access).is_some() {
-                return self.find(blocked.thread, &blocked.operation, blocked.site);
-            }
-        }
-    }
-
-    /// The outcome that an event of an execution under sequential consistency has.
-    fn came_out(&mut self, event: &Event, access: &Access) -> memory::Outcome {
-        if let Outcome::Released { quiescent_at } = event.outcome {
-            return released(quiescent_at as u32);
-        }
-        let object = access.operation.object;
-        match access.operation.kind {
-            graph::OpKind::Load { .. } => memory::Outcome::Reads(self.lookout.last_store(object)),
-            graph::OpKind::Store { .. } => memory::Outcome::Behind(self.lookout.last_store(object)),
-            graph::OpKind::Rmw { .. } => memory::Outcome::Modifies(self.lookout.last_store(object)),
-            graph::OpKind::CompareExchange { .. } => {
-                let last = self.lookout.last_store(object);
-                match event.outcome.succeeded() {
-                    true => memory::Outcome::Modifies(last),
-                    false => memory::Outcome::Reads(last),
-                }
-            }
-            // A wait that has no newest outcome was let go on by its machine.
-            _ => match self.lookout.newest(event.thread, access) {
-                Some(newest) => with_alternative(newest, event.alternative),
-                None => released(0),
-            },
-        }
-    }
-
-    /// The number of lists of waits that are kept.
-    #[cfg(test)]
-    pub(crate) fn waits(&mut self) -> usize {
-        self.lookout.model().waits.len()
-    }
-
-    fn find(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
-        self.found = Some(WeakStep {
-            operation: *operation,
-            site,
-            thread,
-        });
-        self.lookout = Lookout::new(Graph::new(1));
-    }
-}
-
-/// Whether the thread waits for a change.
-fn waits(blocked: &Blocked) -> bool {
-    matches!(blocked.operation.kind, OpKind::Wait { .. })
-}
-
-/// The outcome of an operation on another object with this alternative. A wait has none.
-fn with_alternative(outcome: memory::Outcome, alternative: u32) -> memory::Outcome {
-    match outcome {
-        memory::Outcome::Other { label, .. } if !label.is_wait() => {
-            memory::Outcome::Other { alternative, label }
-        }
-        outcome => outcome,
-    }
-}
-
 /// The outcome of a wait that was released because no thread could go on behind so many steps.
-fn released(quiescent_at: u32) -> memory::Outcome {
+pub(super) fn released(quiescent_at: u32) -> memory::Outcome {
     memory::Outcome::Other {
         alternative: quiescent_at,
         label: Label::of(ObjectId::NONE, Class::Released),

@@ -7,20 +7,20 @@
 use crate::rt::event::id::ThreadId;
 
 /// A row, by its number.
-pub(super) type Row = u32;
+pub(crate) type Row = u32;
 
 /// The row that knows nothing.
-pub(super) const NOTHING: Row = 0;
+pub(crate) const NOTHING: Row = 0;
 
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     width: usize,
     words: Vec<u32>,
 }
 
 impl Rows {
     /// Rows for so many threads.
-    pub(super) fn new(threads: usize) -> Rows {
+    pub(crate) fn new(threads: usize) -> Rows {
         Rows {
             width: threads,
             words: vec![0; threads],
@@ -28,12 +28,12 @@ impl Rows {
     }
 
     /// The number of threads that there is room for.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.width
     }
 
     /// Makes room for so many threads. The rows keep what they know.
-    pub(super) fn widen(&mut self, threads: usize) {
+    pub(crate) fn widen(&mut self, threads: usize) {
         let rows = self.words.len() / self.width.max(1);
         let mut words = vec![0; rows.max(1) * threads];
         for (new, old) in words
@@ -46,28 +46,28 @@ impl Rows {
     }
 
     /// How many rows there are, for [`Rows::truncate`].
-    pub(super) fn mark(&self) -> usize {
+    pub(crate) fn mark(&self) -> usize {
         self.words.len() / self.width
     }
 
     /// Forgets the rows that were made since.
-    pub(super) fn truncate(&mut self, mark: usize) {
+    pub(crate) fn truncate(&mut self, mark: usize) {
         self.words.truncate(mark * self.width);
     }
 
-    pub(super) fn words(&self, row: Row) -> &[u32] {
+    pub(crate) fn words(&self, row: Row) -> &[u32] {
         let start = row as usize * self.width;
         &self.words[start..start + self.width]
     }
 
     /// How many events of `thread` the row knows.
     #[inline]
-    pub(super) fn get(&self, row: Row, thread: ThreadId) -> u32 {
+    pub(crate) fn get(&self, row: Row, thread: ThreadId) -> u32 {
         self.words[row as usize * self.width + thread.index()]
     }
 
     /// What `a` and `b` know.
-    pub(super) fn join(&mut self, a: Row, b: Row) -> Row {
+    pub(crate) fn join(&mut self, a: Row, b: Row) -> Row {
         let covers = |more: Row, less: Row| {
             let pairs = self.words(more).iter().zip(self.words(less));
             pairs.into_iter().all(|(more, less)| more >= less)
@@ -84,7 +84,7 @@ impl Rows {
     }
 
     /// What `row` knows, and `count` events of `thread`.
-    pub(super) fn with(&mut self, row: Row, thread: ThreadId, count: u32) -> Row {
+    pub(crate) fn with(&mut self, row: Row, thread: ThreadId, count: u32) -> Row {
         let new = self.copy(row);
         self.words[new as usize * self.width + thread.index()] = count;
         new
@@ -92,7 +92,7 @@ impl Rows {
 
     /// Adds what `other` knows to the row that was made last, before it is handed out.
     #[inline]
-    pub(super) fn add(&mut self, last: Row, other: Row) {
+    pub(crate) fn add(&mut self, last: Row, other: Row) {
         debug_assert_eq!((last as usize + 1) * self.width, self.words.len());
         let (earlier, mine) = self.words.split_at_mut(last as usize * self.width);
         let start = other as usize * self.width;

@@ -16,7 +16,7 @@
 //! threads, of coroutines or of memory.
 
 pub(crate) mod c11;
-mod clocks;
+pub(crate) mod clocks;
 pub(crate) mod graph;
 pub(crate) mod lookout;
 pub(crate) mod operation;
