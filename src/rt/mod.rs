@@ -92,7 +92,7 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Applied {
     Plainly,
-    /// With [`delayed`]: the thread is delayed, or memory is C11's.
+    /// With [`apply_with_care`]: the thread is delayed, or memory is C11's.
     WithCare,
 }
 
@@ -122,7 +122,7 @@ fn is_delayed() -> bool {
 /// the delay is a step of its own.
 #[cold]
 #[track_caller]
-pub(crate) fn delayed<R>(target: Target, make: impl FnOnce() -> R) -> R {
+pub(crate) fn apply_with_care<R>(target: Target, make: impl FnOnce() -> R) -> R {
     let is_weak = |runtime: &Runtime| {
         let ObjectKind::Atomic(ty) = target.kind else {
             return None;

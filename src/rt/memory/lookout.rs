@@ -9,10 +9,9 @@
 //! blocked at its end, then every graph is one of sequential consistency: the smallest graph that
 //! is not is one of those and one event more.
 
-use super::c11::{Axioms, C11};
+use super::c11::{Axioms, C11, outcomes_between};
 use super::clocks::{NOTHING, Row, Rows};
 use super::graph::Graph;
-use super::sc::newest_outcomes;
 use super::{Access, Decision, MemoryModel, Outcome, StoreRef};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::memory::operation::OpKind;
@@ -201,5 +200,16 @@ impl MemoryModel for Lookout {
         self.rows.truncate(self.model.graph().len());
         let mark = self.marks.pop().expect("there is a step");
         self.clocks.truncate(mark);
+    }
+}
+
+/// The outcomes of `access` that are not old.
+pub(super) fn newest_outcomes(graph: &Graph, access: &Access, outcomes: &mut Vec<Outcome>) {
+    outcomes.clear();
+    if access.is_to_atomic() {
+        let last = graph.last_place(access.operation.object);
+        outcomes_between(graph, access, last, last + 1, outcomes);
+    } else {
+        outcomes.push(Outcome::Done);
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! | model | file |
 //! |---|---|
-//! | sequential consistency: each operation has its newest outcome | `sc.rs` |
+//! | sequential consistency: each operation has its newest outcome | `sc.rs`, in tests |
 //! | C11: RC11 with the release sequences of C++20 | `c11.rs`, its third axiom `psc.rs` |
 //!
 //! `lookout.rs` tells from the executions under the first whether the second has more. `search.rs`
@@ -21,11 +21,12 @@ pub(crate) mod graph;
 pub(crate) mod lookout;
 pub(crate) mod operation;
 mod psc;
-pub(crate) mod sc;
 pub(crate) mod search;
 
 #[cfg(test)]
 mod axioms;
+#[cfg(test)]
+pub(crate) mod sc;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -4,42 +4,24 @@
 //! taken in the order of an interleaving. Each interleaving is one; two of them are the same
 //! execution if their graphs are.
 
-use super::c11::outcomes_between;
 use super::graph::Graph;
-use super::{Access, Outcome};
-#[cfg(test)]
-use super::{Decision, MemoryModel};
-#[cfg(test)]
+use super::lookout::newest_outcomes;
+use super::{Access, Decision, MemoryModel, Outcome};
 use crate::rt::event::grant::Grant;
-#[cfg(test)]
 use crate::rt::event::id::ThreadId;
 
-/// The model alone, for tests: the engine of sequential consistency has no graphs.
-#[cfg(test)]
+/// The model alone. The engine of sequential consistency has no graphs.
 #[derive(Clone, Debug)]
 pub(crate) struct Sc {
     graph: Graph,
 }
 
-#[cfg(test)]
 impl Sc {
     pub(crate) fn new(graph: Graph) -> Sc {
         Sc { graph }
     }
 }
 
-/// The outcomes of `access` that are not old.
-pub(super) fn newest_outcomes(graph: &Graph, access: &Access, outcomes: &mut Vec<Outcome>) {
-    outcomes.clear();
-    if access.is_to_atomic() {
-        let last = graph.last_place(access.operation.object);
-        outcomes_between(graph, access, last, last + 1, outcomes);
-    } else {
-        outcomes.push(Outcome::Done);
-    }
-}
-
-#[cfg(test)]
 impl MemoryModel for Sc {
     fn graph(&self) -> &Graph {
         &self.graph

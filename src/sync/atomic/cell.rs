@@ -31,7 +31,7 @@ pub(super) fn load<R>(
     }
     match rt::load(target.address, ty, target.memory, order) {
         Applied::Plainly => make(),
-        Applied::WithCare => rt::delayed(target, make),
+        Applied::WithCare => rt::apply_with_care(target, make),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn store(
         (Answer::Outside, _) => make(order),
         (Answer::Done(_) | Answer::Inert, Applied::Plainly) => make(Ordering::Relaxed),
         (Answer::Done(_) | Answer::Inert, Applied::WithCare) => {
-            rt::delayed(target, || make(Ordering::Relaxed));
+            rt::apply_with_care(target, || make(Ordering::Relaxed));
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn modify<R>(
     let rmw = rmw.on(ty);
     match rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
         Applied::Plainly => make(),
-        Applied::WithCare => rt::delayed(target, make),
+        Applied::WithCare => rt::apply_with_care(target, make),
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn compare<R>(
     let fails = matches!(answer, Answer::Done(Outcome::Failure(found)) if found == expected);
     match applied {
         Applied::Plainly => make(fails),
-        Applied::WithCare => rt::delayed(target, || make(fails)),
+        Applied::WithCare => rt::apply_with_care(target, || make(fails)),
     }
 }
 
