@@ -3,8 +3,8 @@
 //! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is
 //! a place in its modification order, counted from the end ([`Place`]), so 0 is the newest outcome;
 //! trees and sleep sets name stores instead, because a place means another store when other threads
-//! have gone on. A wait of a loop for an atomic reads a store, too: its alternative is the number of
-//! the location in the set of the wait, from 1, and 256 times the number of newer stores.
+//! have gone on. A wait of a loop for an atomic reads a store, too: its alternative is the number
+//! of the location in the set of the wait, from 1, and 256 times the number of newer stores.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};

@@ -395,8 +395,8 @@ impl<M: MemoryModel> Search<M> {
         self.ended = ended;
     }
 
-    /// Whether the event at `first` is a load or a store, and all that it may come out as besides was
-    /// looked at in the execution before, with which this one has so many first steps in common.
+    /// Whether the event at `first` is a load or a store, and all that it may come out as besides
+    /// was looked at in the execution before, with which this one has so many first steps in common.
     fn is_settled(&self, ended: &Ended, first: usize, common: usize) -> bool {
         if first >= common || !self.levels[first].settled.is_complete() {
             return false;

@@ -20,9 +20,9 @@ pub(super) struct Node {
 }
 
 impl<M: MemoryModel> Search<M> {
-    /// Plans the sequence of the events from `first` on, unless something that is asleep or planned
-    /// there covers it. The last event is the reversed one, the others are of the execution that has
-    /// ended. Returns the steps that the finding rests on.
+    /// Plans the sequence of the events from `first` on, unless a step that is asleep or a branch
+    /// that is planned there covers it. The last event is the reversed one, the others are of the
+    /// execution that has ended. Returns the steps that the finding rests on.
     pub(super) fn plan(&mut self, ended: &Ended, first: usize) -> Evidence {
         self.stats.candidates += 1;
         for at in 0..self.levels[first].sleep.len() {
