@@ -396,7 +396,7 @@ impl<M: MemoryModel> Search<M> {
     }
 
     /// Whether the event at `first` is a load or a store, and all that it may come out as besides
-    /// was looked at in the execution before, with which this one has so many first steps in common.
+    /// was looked at in the execution before, with which it has so many first steps in common.
     fn is_settled(&self, ended: &Ended, first: usize, common: usize) -> bool {
         if first >= common || !self.levels[first].settled.is_complete() {
             return false;
