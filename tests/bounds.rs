@@ -13,9 +13,16 @@ fn three_and_three() {
     additions(2, 3);
 }
 
+/// Settings with which the search within a bound takes no turns with one without the bound.
+fn alone() -> Builder {
+    let mut builder = Builder::new();
+    builder.algorithm = Algorithm::Bounded;
+    builder
+}
+
 /// Explores [`three_and_three`] with a bound, and checks what the report calls it.
 fn explored(bound: Bound) -> u64 {
-    let mut builder = Builder::new();
+    let mut builder = alone();
     let name = match bound {
         Bound::Preemptions(most) => {
             builder.preemption_bound = Some(most);
@@ -322,7 +329,7 @@ fn the_table_of_executions_within_a_bound() {
         for (delays, expected) in [false, true].into_iter().zip(expected) {
             let mut row = String::new();
             for (most, expected) in expected.into_iter().enumerate() {
-                let mut builder = Builder::new();
+                let mut builder = alone();
                 match delays {
                     true => builder.delay_bound = Some(most),
                     false => builder.preemption_bound = Some(most),
@@ -339,7 +346,7 @@ fn the_table_of_executions_within_a_bound() {
         }
     }
     for (most, expected) in [(3, 2), (4, 24), (5, 266)] {
-        let mut builder = Builder::new();
+        let mut builder = alone();
         builder.switch_bound = Some(most);
         let report = builder.check(|| additions(2, 12));
         assert_eq!(report.executions, expected);
@@ -411,4 +418,139 @@ fn a_switch_away_from_a_thread_that_has_come_to_a_hint_is_no_preemption() {
     assert_eq!(builder.check(seen_half_way(|| ())).executions, 2);
     builder.preemption_bound = Some(2);
     assert!(builder.explore(seen_half_way(|| ())).is_err());
+}
+
+/// The operations of the programs in [`COSTS`], on this OS thread.
+fn operation<T>(operation: impl FnOnce() -> T) -> T {
+    let outcome = operation();
+    STEPS.set(STEPS.get() + 1);
+    outcome
+}
+
+std::thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// [`joined`] that counts its operations, too.
+fn joined_counting(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
+    // The references of dpor's own `Arc` have operations, too.
+    let body = std::sync::Arc::new(body);
+    let spawn = |n| {
+        let body = body.clone();
+        operation(|| thread::spawn(move || body(n)))
+    };
+    let all: Vec<_> = (0..threads).map(spawn).collect();
+    for thread in all {
+        operation(|| thread.join().unwrap());
+    }
+}
+
+/// Finds the last element that is not zero, while threads fill the elements one after the other.
+fn last_zero(threads: usize) {
+    let all: Vec<_> = (0..=threads).map(|_| AtomicUsize::new(0)).collect();
+    joined_counting(threads + 1, move |n| match n {
+        0 => {
+            let mut at = threads;
+            while operation(|| all[at].load(SeqCst)) != 0 {
+                at -= 1;
+            }
+        }
+        n => {
+            let before = operation(|| all[n - 1].load(SeqCst));
+            operation(|| all[n].store(before + 1, SeqCst));
+        }
+    });
+}
+
+/// Programs of which some are cheaper within a bound, and some without one.
+const COSTS: [(&str, fn()); 4] = [
+    ("lastzero(6)", || last_zero(6)),
+    ("readers(6)", || {
+        let x = AtomicUsize::new(0);
+        joined_counting(7, move |n| match n {
+            0 => operation(|| x.store(1, SeqCst)),
+            _ => drop(operation(|| x.load(SeqCst))),
+        });
+    }),
+    ("2 threads, 7 additions each", || {
+        let x = AtomicUsize::new(0);
+        joined_counting(2, move |_| {
+            for _ in 0..7 {
+                operation(|| x.fetch_add(1, SeqCst));
+            }
+        });
+    }),
+    ("lost update, 4 threads", || {
+        let x = AtomicUsize::new(0);
+        joined_counting(4, move |_| {
+            let before = operation(|| x.load(SeqCst));
+            operation(|| x.store(before + 1, SeqCst));
+        });
+    }),
+];
+
+#[test]
+fn a_bound_costs_at_most_twice_the_cheaper_of_both_searches() {
+    let mut cheaper_without = 0;
+    for (name, body) in COSTS {
+        let cost = |set: &dyn Fn(&mut Builder)| {
+            let mut builder = Builder::new();
+            builder.simplify = 0;
+            builder.memory = dpor::Memory::Sc;
+            set(&mut builder);
+            STEPS.set(0);
+            let report = builder.check(body);
+            (report, STEPS.get())
+        };
+        let (all, without) = cost(&|_| ());
+        for (most, delays) in (0..8).map(|it| (it / 2, it % 2 == 1)) {
+            let bound = |builder: &mut Builder| match delays {
+                true => builder.delay_bound = Some(most),
+                false => builder.preemption_bound = Some(most),
+            };
+            let (some, within) = cost(&|builder| {
+                builder.algorithm = Algorithm::Bounded;
+                bound(builder);
+            });
+            let (report, both) = cost(&bound);
+            let least = within.min(without);
+            // The turns are as long in events. Of an execution that is given up, the operations are
+            // a larger part of the events: the ends of threads are events, too.
+            let longest = report.longest as u64;
+            assert!(
+                2 * both <= 5 * least + 4 * longest,
+                "{name}, {most}: {both} steps, {within} within the bound, {without} without it"
+            );
+            println!(
+                "{name}, {most}: {both} steps, {within} within the bound, {without} without it"
+            );
+            let counts = |it: &dpor::Report| (it.executions, it.pruned, it.events, it.verdict);
+            let is_all = report.complete && !some.complete;
+            cheaper_without += u32::from(is_all);
+            let expected = if is_all { &all } else { &some };
+            if report.complete {
+                assert_eq!(report.executions, all.executions, "{name}, {most}");
+                let text = report.to_string();
+                assert!(
+                    text.contains(") was not needed: these are all traces"),
+                    "{text}"
+                );
+            } else {
+                assert_eq!(counts(&report), counts(expected), "{name}, {most}");
+            }
+        }
+    }
+    assert!(cheaper_without > 4, "{cheaper_without}");
+}
+
+/// The search within the bound alone begins 2,566,537 executions.
+#[test]
+fn a_bound_out_of_habit_costs_what_none_costs() {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(2);
+    let report = builder.check(|| last_zero(10));
+    println!("{report}");
+    assert_eq!((report.executions, report.pruned), (3328, 0));
+    assert_eq!(report.verdict, Verdict::Complete);
+    assert!((1..10_000).contains(&report.reruns), "{}", report.reruns);
 }

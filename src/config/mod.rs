@@ -42,7 +42,8 @@ pub enum Algorithm {
     ///
     /// Traces that need fewer come first. Without a bound it explores all traces, ordered by the
     /// number of preemptions that they need. It begins some executions and then prunes them, and
-    /// its memory grows with the number of prefixes.
+    /// its memory grows with the number of prefixes. Set by name, it takes no turns with a search
+    /// without the bound, as [the bounds](Builder::preemption_bound) do by default.
     Bounded,
     /// Samples [`Builder::iterations`] executions by a random walk, uniform over the enabled
     /// threads.
@@ -276,6 +277,13 @@ pub struct Builder {
     /// says so if the set algorithm is neither `Bounded` nor the default. A sampling algorithm
     /// takes no bound. At most one of the three bounds can be set.
     ///
+    /// With the default algorithm, a search without the bound takes turns with `Bounded`, each with
+    /// the same number of events. If it is the first to end, every trace was explored. Its
+    /// executions count in the report only then; otherwise they are among the
+    /// [`reruns`](crate::Report::reruns). It ends at an execution that fails, without a failure of
+    /// the test. `Bounded`, set by name, takes no turns. Nor does it with [`Builder::trace`] or
+    /// [`Builder::log`].
+    ///
     /// Environment: `DPOR_MAX_PREEMPTIONS`. Default: `None`, no bound.
     pub preemption_bound: Option<usize>,
     /// Maximum number of context switches.
@@ -425,8 +433,8 @@ pub struct Builder {
     /// nor on the values that the earlier rounds read. The setting concerns loops that only read in
     /// their rounds. Once such a loop has waited at its hint, and does not give up by itself, the
     /// exploration restarts. If no other thread can change the values any more, the loop is
-    /// released as without this setting, so that livelocks are found. No effect with a bound, with
-    /// a sampling algorithm and in a replay.
+    /// released as without this setting, so that livelocks are found. No effect on
+    /// [`Algorithm::Bounded`], with a sampling algorithm and in a replay.
     ///
     /// Environment: `DPOR_AWAIT_LOOPS`. Default: `false`.
     pub await_loops: bool,

@@ -5,6 +5,7 @@
 //! at all, whether it is known, and which execution shows it best. The result is the failures, or a
 //! report of the explored part.
 
+mod alternate;
 pub(crate) mod between_executions;
 pub(crate) mod checkpoint_file;
 pub(crate) mod first_waits;
@@ -54,8 +55,9 @@ use crate::rt::statics::rooted::Rooted;
 
 use crate::diagnose::crash_report;
 use crate::diagnose::minimize::{Budget, Looks, Probe, leads_to};
+use crate::exploration::alternate::{Beside, Beyond, tell_of_beyond, turn};
 use crate::exploration::between_executions::Watch;
-use crate::verdict::report::{Passed, Verdict};
+use crate::verdict::report::{Bound, Passed, Verdict};
 use crate::verdict::weak::WeakMemory;
 
 /// The exploration of one closure.
@@ -82,6 +84,14 @@ struct Exploration<'a> {
     statics: Rooted,
     /// Sees each execution that has not failed.
     see: &'a mut dyn FnMut(&Trace),
+    /// The bound of the settings, which an exploration beside another one does not have.
+    bound: Option<Bound>,
+    /// State of an exploration beside one within a bound.
+    beside: Option<Beside>,
+    /// Number of events before the last restart.
+    spent: u64,
+    /// Whether the exploration has paused between two executions.
+    paused: bool,
 }
 
 /// The result of running an execution that failed again, with each loop in full instead of as one
@@ -102,7 +112,8 @@ pub(crate) fn explored(
     given: Option<Schedule>,
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
-    explored_seeing(settings, main, given, site, &mut |_| {})
+    let without_bound = settings.without_bound(given.as_ref());
+    explored_in_turns(settings, main, given, site, &mut |_| {}, without_bound)
 }
 
 /// [`explored`] with a function that sees each execution that has not failed.
@@ -114,37 +125,33 @@ pub(crate) fn explored_seeing(
     site: Site,
     see: &mut dyn FnMut(&Trace),
 ) -> Result<Passed, Box<Failure>> {
+    explored_in_turns(settings, main, given, site, see, None)
+}
+
+/// [`explored_seeing`] where an exploration `without_bound` may take turns with that of the
+/// settings.
+#[track_caller]
+fn explored_in_turns(
+    settings: &Builder,
+    main: &dyn Work,
+    given: Option<Schedule>,
+    site: Site,
+    see: &mut dyn FnMut(&Trace),
+    without_bound: Option<Builder>,
+) -> Result<Passed, Box<Failure>> {
     let exploring = Exploring::begin();
-    let seed = settings.seed_to_draw_with();
-    let learnt = match &given {
-        Some(schedule) => known_from(schedule),
-        None => Learnt::default(),
-    };
-    let mut driver = settings.driver(settings.following(given.as_ref(), seed), learnt);
-    driver.looks_for_raw_uses = tries_raw_uses(settings, given.as_ref());
-    let watch = Watch::new(settings, &mut driver, site, given.is_some());
-    let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
-    // If executions are shown, or one schedule is followed, the user reads the program's output,
-    // too.
-    let log = Log::new(filter, settings.trace.is_some() || given.is_some());
-    let mut exploration = Exploration {
-        settings,
-        site,
-        seed,
-        given,
-        counted_fences: false,
-        main,
-        stacks: stacks(settings.stack_size),
-        watch,
-        log,
-        failures: Vec::new(),
-        earlier: Vec::new(),
-        unseen: Vec::new(),
-        statics: Rooted::Doubted,
-        see,
-    };
+    let mut ignore = |_: &Trace| {};
+    let (mut exploration, mut driver) = Exploration::new(settings, main, given, site, see);
     let looking = StateCapture::at_first_waits();
-    let driver = exploration.search(driver);
+    let mut beyond = None;
+    match &without_bound {
+        None => driver = exploration.search(driver),
+        Some(unbounded) => {
+            cold_path();
+            (exploration, driver, beyond) =
+                exploration.search_in_turns(driver, unbounded, &mut ignore);
+        }
+    }
     drop(looking);
     exploration.watch.end();
     // A failure from before a restart may not have occurred again: loops may have made too few
@@ -158,6 +165,9 @@ pub(crate) fn explored_seeing(
     } else {
         Ok(exploration.passed(driver))
     };
+    if let (Ok(_), Some(beyond)) = (&explored, beyond) {
+        tell_of_beyond(settings, site, &beyond);
+    }
     if rarely!(interrupts::asked()) {
         tell_of_interrupt(settings, &explored);
         exploring.end();
@@ -240,27 +250,167 @@ fn known_from(schedule: &Schedule) -> Learnt {
     }
 }
 
+impl<'a> Exploration<'a> {
+    /// Creates an exploration, and the driver of its first execution.
+    #[track_caller]
+    fn new(
+        settings: &'a Builder,
+        main: &'a dyn Work,
+        given: Option<Schedule>,
+        site: Site,
+        see: &'a mut dyn FnMut(&Trace),
+    ) -> (Exploration<'a>, PooledDriver) {
+        let seed = settings.seed_to_draw_with();
+        let learnt = match &given {
+            Some(schedule) => known_from(schedule),
+            None => Learnt::default(),
+        };
+        let mut driver = settings.driver(settings.following(given.as_ref(), seed), learnt);
+        driver.looks_for_raw_uses = tries_raw_uses(settings, given.as_ref());
+        let watch = Watch::new(settings, &mut driver, site, given.is_some());
+        let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
+        // If executions are shown, or one schedule is followed, the user reads the program's
+        // output, too.
+        let log = Log::new(filter, settings.trace.is_some() || given.is_some());
+        let exploration = Exploration {
+            settings,
+            site,
+            seed,
+            given,
+            counted_fences: false,
+            main,
+            stacks: stacks(settings.stack_size),
+            watch,
+            log,
+            failures: Vec::new(),
+            earlier: Vec::new(),
+            unseen: Vec::new(),
+            statics: Rooted::Doubted,
+            see,
+            bound: settings.bound(),
+            beside: None,
+            spent: 0,
+            paused: false,
+        };
+        (exploration, driver)
+    }
+}
+
+impl<'a> Exploration<'a> {
+    /// [`Exploration::search`] that takes turns with an exploration with the settings `unbounded`.
+    /// Returns the exploration that has ended first, with its driver, and a failure that the other
+    /// one has met.
+    fn search_in_turns(
+        mut self,
+        mut driver: PooledDriver,
+        unbounded: &'a Builder,
+        ignore: &'a mut dyn FnMut(&Trace),
+    ) -> (Exploration<'a>, PooledDriver, Option<Beyond>) {
+        let (mut other, mut others) =
+            Exploration::new(unbounded, self.main, None, self.site, ignore);
+        other.beside = Some(Beside::default());
+        other.bound = self.bound;
+        let is_over = loop {
+            let events = self.events(&driver);
+            if other.events(&others) <= events {
+                others = other.advance(others, turn(events));
+                if other.has_explored_all(&others) {
+                    self.watch.end();
+                    other.watch.start = self.watch.start;
+                    other.stacks.executions += self.stacks.executions;
+                    return (other, others, None);
+                }
+                if !other.paused {
+                    break false;
+                }
+            }
+            driver = self.advance(driver, turn(other.events(&others)));
+            if !self.paused {
+                break true;
+            }
+            // A test with a failure is not explored in full, whichever search goes on.
+            if !self.failures.is_empty() || !self.earlier.is_empty() {
+                break false;
+            }
+        };
+        self.stacks.executions += other.stacks.executions;
+        drop(others);
+        if !is_over {
+            driver = self.search(driver);
+        }
+        let beyond = other.beside.and_then(|beside| beside.beyond);
+        (self, driver, beyond)
+    }
+
+    /// Number of events so far, also before a restart.
+    fn events(&self, driver: &PooledDriver) -> u64 {
+        self.spent + driver.stats.events
+    }
+
+    /// Whether this exploration beside another one has ended, and has explored every trace.
+    fn has_explored_all(&self, driver: &PooledDriver) -> bool {
+        let is_void = self.beside.as_ref().is_none_or(|beside| beside.is_void);
+        !self.paused
+            && !is_void
+            && self.watch.stopped.is_none()
+            && driver.coverage() == Coverage::All
+    }
+
+    /// Ends this exploration beside another one, because of an execution that has failed or has to
+    /// be explored in another way. `failure` is the kind of the failure and its place.
+    #[cold]
+    fn gives_up_beside(
+        &mut self,
+        found: Found,
+        failure: Option<(FailureKind, String)>,
+    ) -> Result<PooledDriver, PooledDriver> {
+        let replay = || {
+            let schedule = leads_to(&found).to_string();
+            replay_command::replay(&schedule, &self.settings.weakenings())
+        };
+        self.beside = Some(Beside::ended_with(failure, replay));
+        Err(found.driver)
+    }
+}
+
 impl Exploration<'_> {
     /// Explores until nothing is left to explore. The driver that it returns has the final state.
-    fn search(&mut self, mut driver: PooledDriver) -> PooledDriver {
+    fn search(&mut self, driver: PooledDriver) -> PooledDriver {
+        self.advance(driver, u64::MAX)
+    }
+
+    /// [`Exploration::search`] that pauses between two executions as soon as the exploration has
+    /// made this many events, and then goes on with the driver that it returns.
+    fn advance(&mut self, mut driver: PooledDriver, events: u64) -> PooledDriver {
+        let mut resumes = std::mem::take(&mut self.paused);
         loop {
             let running = Settings {
                 statics: self.statics,
                 ..self.settings.running(self.site, &self.unseen)
             };
             let (watch, log, see) = (&mut self.watch, &self.log, &mut self.see);
+            let (spent, paused) = (self.spent, &mut self.paused);
             let explored = log.listen(|| {
                 explore(self.main, driver, &mut self.stacks, running, |between| {
+                    // The work behind the last execution was done before the pause.
+                    if rarely!(std::mem::take(&mut resumes)) {
+                        return true;
+                    }
                     if between.end.is_some() {
                         see(&between.driver.trace);
                     }
-                    watch.go_on(between, log)
+                    if !watch.go_on(between, log) {
+                        return false;
+                    }
+                    *paused = rarely!(spent + between.driver.stats.events >= events);
+                    !*paused
                 })
             });
             driver = match explored {
                 Explored::Passed(passed) if rarely!(passed.ends_are_seen()) => {
                     self.restart(&passed, |learnt| learnt.ends_are_events = true)
                 }
+                Explored::Passed(passed) if rarely!(self.paused) => return passed,
                 Explored::Passed(mut passed) => match self.watch.asks() {
                     None => return passed,
                     Some(_) if passed.machine.shows_hintless() => {
@@ -334,6 +484,7 @@ impl Exploration<'_> {
         let mut learnt = before.clone();
         learns(&mut learnt);
         self.watch.restart(&learnt, before);
+        self.spent += driver.stats.events;
         self.log.clear();
         self.unseen.clear();
         let failures = std::mem::take(&mut self.failures);
@@ -357,7 +508,11 @@ impl Exploration<'_> {
             driver.rerun();
             return Ok(driver);
         }
-        if self.is_unfair(&found) {
+        let is_unfair = self.is_unfair(&found);
+        if is_unfair && self.beside.is_some() {
+            return self.gives_up_beside(found, None);
+        }
+        if is_unfair {
             return Ok(self.restart(&found.driver, |learnt| learnt.fair = true));
         }
         let taken = match self.in_full(&mut found) {
@@ -376,7 +531,11 @@ impl Exploration<'_> {
             let Found { end, driver, .. } = taken.map_or(found, |taken| *taken);
             return learnt_from(driver, &end);
         }
-        if self.body(&found.driver).ends_after_all(&found) {
+        let ends_after_all = self.body(&found.driver).ends_after_all(&found);
+        if ends_after_all && self.beside.is_some() {
+            return self.gives_up_beside(found, None);
+        }
+        if ends_after_all {
             let driver = taken.map_or(found, |taken| *taken).driver;
             return Ok(self.restart(&driver, |learnt| learnt.patient = true));
         }
@@ -389,6 +548,10 @@ impl Exploration<'_> {
             driver.rerun();
             return Ok(driver);
         }
+        if self.beside.is_some() {
+            return self.gives_up_beside(found, Some((kind, at)));
+        }
+        let mut body = self.body(&found.driver);
         let shown = body.minimize(&mut found, follows);
         if shown.simpler.is_none() {
             body.hear(&mut found);
@@ -529,6 +692,7 @@ impl Exploration<'_> {
             verdict,
             gives_up,
             could_await,
+            unneeded: (self.bound).filter(|_| verdict == Verdict::Complete),
             weak,
             outcomes: self.watch.outcomes.take(),
             met: std::mem::take(&mut self.watch.met),

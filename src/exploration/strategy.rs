@@ -19,6 +19,7 @@ use crate::rt::engine::strategies::sample::{Sampler, Strategy, Walk};
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
 use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Explorer, TieBreak};
+use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::memory::search::Free;
 use crate::rt::object::machine::{Learnt, Limits};
@@ -66,7 +67,7 @@ impl Builder {
 
     /// Returns the bound that is set.
     #[track_caller]
-    fn bound(&self) -> Option<Bound> {
+    pub(crate) fn bound(&self) -> Option<Bound> {
         let bounds = [
             self.preemption_bound.map(Bound::Preemptions),
             self.switch_bound.map(Bound::Switches),
@@ -140,6 +141,26 @@ impl Builder {
             Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
             Algorithm::Pos => self.sampler(Pos::default(), seed),
         }
+    }
+
+    /// Returns the settings of an exploration without the bound that is set, if one may take turns
+    /// with the exploration within the bound: only the default algorithm leaves that open. Where
+    /// each execution is shown, only those within the bound were asked for.
+    #[track_caller]
+    pub(crate) fn without_bound(&self, given: Option<&Schedule>) -> Option<Builder> {
+        let is_open = self.algorithm == Algorithm::Optimal && given.is_none();
+        if !is_open || self.trace.is_some() || self.log || self.bound().is_none() {
+            return None;
+        }
+        Some(Builder {
+            preemption_bound: None,
+            switch_bound: None,
+            delay_bound: None,
+            // An exploration within a bound does not look out for weak behaviour.
+            memory: Memory::Sc,
+            progress: Some(false),
+            ..self.clone()
+        })
     }
 
     /// Whether executions under sequential consistency are checked for weak behaviour.

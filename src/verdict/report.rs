@@ -109,7 +109,10 @@ pub struct Report {
     ///
     /// Such a run checks whether a delayed thread uses [freed
     /// memory](crate::Builder#structfield.simplify), whether a free that seems to race is ordered
-    /// after all, whether a loop gives up by itself, or where a task clones a waker. Further runs
+    /// after all, whether a loop gives up by itself, or where a task clones a waker. With a
+    /// [bound](crate::Builder::preemption_bound), the executions of the search that has ended
+    /// second are further runs, too, whether that is the search within the bound or the one without
+    /// it. Further runs
     /// also come from a restart: if the explorer learns a fact about the program that changes the
     /// exploration (that a loop has no hint, for example), it runs all earlier executions once
     /// more. In all the closure ran `executions + pruned + reruns` times, not counting the runs
@@ -130,6 +133,8 @@ pub struct Report {
     gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and that could be explored as one step.
     could_await: Option<String>,
+    /// The bound that was set, if every trace was explored all the same.
+    unneeded: Option<Bound>,
 }
 
 /// An exploration without a failure.
@@ -146,6 +151,8 @@ pub(crate) struct Passed {
     pub(crate) gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and that could be explored as one step.
     pub(crate) could_await: Option<String>,
+    /// The bound that was set, if every trace was explored all the same.
+    pub(crate) unneeded: Option<Bound>,
     pub(crate) weak: WeakMemory,
     /// The outcomes that the test has recorded, if it has recorded any.
     pub(crate) outcomes: Option<Box<Outcomes>>,
@@ -234,6 +241,7 @@ impl Passed {
             lets_others: driver.machine.lets_others(),
             gives_up: self.gives_up.clone(),
             could_await: self.could_await.clone(),
+            unneeded: self.unneeded,
         }
     }
 }
@@ -446,6 +454,9 @@ impl fmt::Display for Report {
         if self.before > 0 {
             let before = counted(self.before, "execution");
             write!(f, " since it was taken up behind {before}")?;
+        }
+        if let Some(bound) = self.unneeded {
+            write!(f, "; {bound} was not needed: these are all traces")?;
         }
         if self.weak != WeakMemory::Unasked {
             write!(f, "; {}", self.weak)?;

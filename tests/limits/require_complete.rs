@@ -62,11 +62,11 @@ fn an_exploration_that_a_limit_or_a_bound_cut_short_fails_with_its_name_and_its_
             "stopped by max_memory = 100 bytes (DPOR_MAX_MEMORY); raise that limit, or leave it out",
         ),
         (
-            |it| it.preemption_bound = Some(0),
+            |it| (it.algorithm, it.preemption_bound) = (Algorithm::Bounded, Some(0)),
             "bounded by preemption_bound = 0 (DPOR_MAX_PREEMPTIONS); raise that bound, or leave it out",
         ),
         (
-            |it| it.delay_bound = Some(1),
+            |it| (it.algorithm, it.delay_bound) = (Algorithm::Bounded, Some(1)),
             "bounded by delay_bound = 1 (DPOR_MAX_DELAYS); raise that bound, or leave it out",
         ),
         (

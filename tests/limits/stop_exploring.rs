@@ -59,6 +59,7 @@ fn a_choice_that_is_not_explored_has_its_first_outcome() {
 #[test]
 fn a_bound_says_nothing_of_what_the_test_has_excluded() {
     let mut builder = Builder::new();
+    builder.algorithm = dpor::Algorithm::Bounded;
     builder.preemption_bound = Some(1);
     let whole = builder.check(|| twice(2, || ()));
     let bound = Bound::Preemptions(1);

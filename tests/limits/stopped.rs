@@ -118,6 +118,40 @@ fn a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps() {
     );
 }
 
+/// Not a test of its own: what [`a_failure_beyond_the_bound_is_told_and_fails_no_test`] runs.
+#[test]
+fn child_that_fails_behind_a_preemption() {
+    if std::env::var_os("DPOR_MAX_PREEMPTIONS").is_none() {
+        return;
+    }
+    Builder::new().check(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let others = [(); 2].map(|()| {
+            let x = x.clone();
+            thread::spawn(move || x.store(x.load(SeqCst) + 1, SeqCst))
+        });
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(x.load(SeqCst), 2, "an update is lost");
+    });
+}
+
+#[test]
+fn a_failure_beyond_the_bound_is_told_and_fails_no_test() {
+    let child = "stopped::child_that_fails_behind_a_preemption";
+    let text = captured(child, &[("DPOR_MAX_PREEMPTIONS", "0")]);
+    let told = "passes within preemption_bound = 0 (DPOR_MAX_PREEMPTIONS) and fails without it (Panic at \
+                tests/limits/stopped.rs:";
+    assert!(text.contains(told), "{text}");
+    assert!(text.contains("\n  DPOR_REPLAY=\"v2 main"), "{text}");
+    assert!(!text.contains("panicked"), "{text}");
+    // The search within the bound alone does not meet it.
+    let alone = [("DPOR_MAX_PREEMPTIONS", "0"), ("DPOR_ALGORITHM", "bounded")];
+    assert_eq!(captured(child, &alone), "");
+    let within = super::printed(child, &[("DPOR_MAX_PREEMPTIONS", "1")]);
+    assert!(within.contains("an update is lost"), "{within}");
+    assert!(!within.contains("fails without it"), "{within}");
+}
+
 /// Not tests of their own: what [`what_a_loop_does_that_gives_up_is_told_past_the_capture`] runs.
 #[test]
 fn child_that_gives_up_at_a_hint() {

@@ -385,9 +385,10 @@ fn it_means_nothing_to_a_bound_and_to_a_sampler() {
         let report = builder.check(program(2, true));
         (report.executions, report.pruned, report.events)
     };
+    // A search without the bound that takes turns would take loops for steps.
     let sets: [fn(&mut Builder); 4] = [
-        |builder| builder.preemption_bound = Some(1),
-        |builder| builder.switch_bound = Some(4),
+        |it| (it.algorithm, it.preemption_bound) = (Algorithm::Bounded, Some(1)),
+        |it| (it.algorithm, it.switch_bound) = (Algorithm::Bounded, Some(4)),
         |builder| builder.algorithm = Algorithm::Bounded,
         |builder| builder.algorithm = Algorithm::Random,
     ];

@@ -71,6 +71,7 @@ fn search(
         run::run(&body, |outcome| {
             let mut all = all.lock().unwrap();
             all.0.insert(outcome.clone());
+            dpor::outcome(&outcome);
             all.1 = Some(outcome);
         });
         let last = all.lock().unwrap().1.clone();
@@ -125,6 +126,7 @@ fn bounds(program: &Program, full: &Searched) -> Result<(), String> {
             let within = search(program, None, |builder| {
                 builder.max_failures = usize::MAX;
                 builder.simplify = 0;
+                builder.algorithm = Algorithm::Bounded;
                 *bound(builder) = Some(most);
             });
             let how = format!("a search within {most} {price:?}");
@@ -133,6 +135,12 @@ fn bounds(program: &Program, full: &Searched) -> Result<(), String> {
             if within.begun >= super::INTERLEAVINGS_MAX {
                 break;
             }
+            let turns = search(program, None, |builder| {
+                builder.max_failures = usize::MAX;
+                builder.simplify = 0;
+                *bound(builder) = Some(most);
+            });
+            in_turns(&turns, &within, full).map_err(|error| format!("{how}, in turns, {error}"))?;
             let outcomes = within.finished();
             if let Some(expected) = expected.as_ref().and_then(|all| all.get(most))
                 // What is given up may be run to its end.
@@ -171,6 +179,33 @@ fn bounds(program: &Program, full: &Searched) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether a search within a bound that takes `turns` with one without the bound says what one of
+/// the two says.
+fn in_turns(turns: &Searched, within: &Searched, full: &Searched) -> Result<(), String> {
+    let (turns, within, all) = match (&turns.result, &within.result, &full.result) {
+        (Ok(turns), Ok(within), Ok(all)) => (turns, within, Some(all)),
+        // Beyond the bound there is a deadlock.
+        (Ok(turns), Ok(within), Err(_)) => (turns, within, None),
+        (Err(turns), Err(within), _) => {
+            let [some, others] = [turns, within].map(|it| it.others().len());
+            return match (turns.schedule(), some) == (within.schedule(), others) {
+                true => Ok(()),
+                false => Err(format!("fails otherwise:\n{turns}\nand not\n{within}")),
+            };
+        }
+        (turns, within, _) => return Err(format!("comes to {turns:?} and not to {within:?}")),
+    };
+    let said = |report: &Report| {
+        let outcomes = report.outcomes.clone();
+        (report.executions, report.verdict, outcomes)
+    };
+    let is_one = said(turns) == said(within) || all.is_some_and(|all| said(turns) == said(all));
+    match is_one {
+        true => Ok(()),
+        false => Err(format!("comes to {turns:?}")),
+    }
 }
 
 fn samples(program: &Program, full: &Searched) -> Result<(), String> {

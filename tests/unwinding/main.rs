@@ -252,6 +252,7 @@ fn executions_that_are_given_up_may_join_in_destructors() {
     assert_eq!(all, 30);
     for most in 0..3 {
         let mut builder = Builder::new();
+        builder.algorithm = dpor::Algorithm::Bounded;
         builder.preemption_bound = Some(most);
         assert!(builder.check(two).executions <= all);
     }
@@ -301,7 +302,7 @@ fn no_destructor_of_an_execution_that_is_given_up_sees_what_no_execution_leads_t
     let report = builder.check(body);
     assert_eq!(report.executions, all);
     assert!(report.pruned > 0, "or this test shows nothing");
-    builder.algorithm = dpor::Algorithm::Optimal;
+    builder.algorithm = dpor::Algorithm::Bounded;
     builder.preemption_bound = Some(1);
     assert!(builder.check(body).pruned > 0, "nor this one");
 }
