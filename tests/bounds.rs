@@ -4,9 +4,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 use dpor::sync::{Arc, Mutex};
-use dpor::{Algorithm, Bound, Builder, FailureKind, Limit, Verdict, hint, thread};
+use dpor::{
+    Algorithm, Bound, Builder, FailureKind, Limit, Order, Verdict, WeakMemory, hint, thread,
+};
 
 /// Two threads of three steps that depend on each other: 20 traces, 14 of them within 2 preemptions.
 fn three_and_three() {
@@ -553,4 +556,51 @@ fn a_bound_out_of_habit_costs_what_none_costs() {
     assert_eq!((report.executions, report.pruned), (3328, 0));
     assert_eq!(report.verdict, Verdict::Complete);
     assert!((1..10_000).contains(&report.reruns), "{}", report.reruns);
+}
+
+/// Two threads, each of which stores and reads what the other one stores.
+fn store_buffering(order: (Ordering, Ordering)) {
+    let both = Arc::new([const { AtomicUsize::new(0) }; 2]);
+    let (theirs, (store, load)) = (both.clone(), order);
+    let other = thread::spawn(move || {
+        theirs[0].store(1, store);
+        theirs[1].load(load)
+    });
+    both[1].store(1, store);
+    let mine = both[0].load(load);
+    assert!(mine == 1 || other.join().unwrap() == 1, "both read 0");
+}
+
+#[test]
+fn a_bound_or_an_order_leaves_weak_memory_in() {
+    let mut within_two = Builder::new();
+    within_two.preemption_bound = Some(2);
+    let mut in_turns = Builder::new();
+    in_turns.order = Order::RoundRobin;
+    for settings in [within_two, in_turns] {
+        let weak = settings.explore(|| store_buffering((Release, Acquire)));
+        let failure = weak.expect_err("both may read 0");
+        assert!(failure.schedule().starts_with("v2 c11"), "{failure}");
+        let strong = settings
+            .explore(|| store_buffering((SeqCst, SeqCst)))
+            .unwrap();
+        assert_eq!(strong.weak, WeakMemory::Impossible, "{strong}");
+        // With this the third of the executions is the weak one.
+        let passing = settings.explore(|| {
+            let (flag, data) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    data.store(1, Relaxed);
+                    flag.store(1, Relaxed);
+                });
+                _ = (flag.load(Relaxed), data.load(Relaxed));
+            });
+        });
+        let passing = passing.unwrap();
+        assert_eq!(passing.executions, 4, "{passing}");
+        assert!(matches!(
+            passing.weak,
+            WeakMemory::Explored { sequential: 3, .. }
+        ));
+    }
 }

@@ -185,7 +185,19 @@ pub(crate) fn explored_as_set(
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
     let is_given = given.is_some();
-    let passed = explored(settings, main, given, site)?;
+    let unbounded = settings.without_bound(given.as_ref());
+    let mut passed = explored(settings, main, given, site)?;
+    if let Some(unbounded) = unbounded
+        && passed.verdict == Verdict::Complete
+        && passed.weak == WeakMemory::Unasked
+        && unbounded.looks_out()
+    {
+        // The search within the bound has ended first, with every execution, and has not looked
+        // for weak behaviour.
+        let looked = explored(&unbounded, main, None, site)?;
+        passed.ran += looked.ran;
+        passed.weak = looked.weak;
+    }
     let operation = match &passed.weak {
         WeakMemory::Possible { operation } if !is_given => operation.clone(),
         _ => return Ok(passed),
@@ -195,17 +207,41 @@ pub(crate) fn explored_as_set(
     }
     let sequential = passed.driver.stats.complete;
     let left = |limit: Duration| limit.saturating_sub(passed.elapsed);
+    let is_bounded = settings.bound().is_some();
+    let most = most_under_c11(sequential);
     let under_c11 = Builder {
         memory: Memory::C11,
         max_duration: settings.max_duration.map(left),
+        max_permutations: match settings.max_permutations {
+            limit if !is_bounded => limit,
+            limit => Some(limit.map_or(most, |limit| limit.min(most))),
+        },
+        preemption_bound: None,
+        switch_bound: None,
+        delay_bound: None,
+        order: crate::Order::DepthFirst,
         ..settings.clone()
     };
-    let mut passed = explored(&under_c11, main, None, site)?;
-    passed.weak = WeakMemory::Explored {
+    let mut weak = explored(&under_c11, main, None, site)?;
+    if is_bounded && weak.verdict != Verdict::Complete {
+        // A bound promises less than every execution, and these came on top of the promise.
+        passed.ran += weak.ran;
+        return Ok(passed);
+    }
+    weak.unneeded = passed.unneeded;
+    weak.weak = WeakMemory::Explored {
         operation,
         sequential,
     };
-    Ok(passed)
+    Ok(weak)
+}
+
+/// The most executions under C11 where a bound is set that was not needed, because the program has
+/// no more than this number of executions under sequential consistency.
+fn most_under_c11(sequential: u64) -> usize {
+    const TIMES: u64 = 8;
+    const FEW: u64 = 10_000;
+    sequential.saturating_mul(TIMES).max(FEW) as usize
 }
 
 /// Prints the remaining lines when the user interrupts the process.
@@ -684,6 +720,8 @@ impl Exploration<'_> {
         };
         let weak = match (self.settings.memory, driver.looked_out()) {
             (Memory::C11, _) => WeakMemory::Asked,
+            // What was not explored may have weak behaviour.
+            (_, Some(None)) if verdict != Verdict::Complete => WeakMemory::Unasked,
             (_, Some(found)) => WeakMemory::of(found, &driver.machine.names),
             (_, None) => WeakMemory::Unasked,
         };

@@ -156,8 +156,6 @@ impl Builder {
             preemption_bound: None,
             switch_bound: None,
             delay_bound: None,
-            // An exploration within a bound does not look out for weak behaviour.
-            memory: Memory::Sc,
             progress: Some(false),
             ..self.clone()
         })
@@ -167,7 +165,6 @@ impl Builder {
     pub(crate) fn looks_out(&self) -> bool {
         self.memory == Memory::Auto
             && self.algorithm == Algorithm::Optimal
-            && self.order == Order::DepthFirst
             && self.bound().is_none()
             && self.checkpoint_file.is_none()
             && !self.await_loops

@@ -15,11 +15,12 @@ use crate::rt::plural::counted;
 #[non_exhaustive]
 pub enum WeakMemory {
     /// The exploration was not asked: it is sequentially consistent by
-    /// [`Memory::Sc`](crate::Memory::Sc), by a bound, by an algorithm, or by a schedule.
+    /// [`Memory::Sc`](crate::Memory::Sc), by an algorithm, or by a schedule. Or nothing weak was
+    /// found and the exploration is not complete.
     Unasked,
     /// Under C11 the program has no other executions than those under sequential consistency.
     ///
-    /// If the exploration is complete, this is a proof: the smallest execution graph that is not
+    /// The exploration is complete, so this is a proof: the smallest execution graph that is not
     /// sequentially consistent is a prefix of one that is, and one more event; each operation of
     /// each execution was checked for such an outcome.
     Impossible,

@@ -46,6 +46,12 @@ impl LookOut {
         }
     }
 
+    /// An execution has ended that is not looked at.
+    pub(crate) fn skip(&mut self) {
+        self.taken = 0;
+        self.known.cut(0);
+    }
+
     /// Looks at an execution that has ended. It has its first events in common with the one before.
     pub(crate) fn look(
         &mut self,
