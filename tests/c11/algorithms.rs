@@ -1,33 +1,12 @@
-//! C11 on live closures: litmus programs, algorithms with and without their fences, and schedules.
+//! Litmus programs and algorithms, with and without what they need.
 
 use std::sync::Arc;
 
-use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 use dpor::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, fence};
 use dpor::{Algorithm, Builder, FailureKind, Memory, Order, thread};
 
-fn c11() -> Builder {
-    let mut builder = Builder::new();
-    builder.memory = Memory::C11;
-    builder
-}
-
-fn sc() -> Builder {
-    let mut builder = Builder::new();
-    builder.memory = Memory::Sc;
-    builder
-}
-
-/// The numbers of executions under sequential consistency and under C11.
-fn counts(f: impl Fn() + Sync + Send + Copy + 'static) -> (u64, u64) {
-    let under = |builder: Builder| {
-        let report = builder.explore(f).expect("it does not fail");
-        assert!(report.complete, "{report:?}");
-        report.executions
-    };
-    (under(sc()), under(c11()))
-}
+use super::{Cell, c11, counts, fails, fails_with_race, passes};
 
 fn store_buffering(store: Ordering, load: Ordering, fences: bool) {
     let x = Arc::new(AtomicUsize::new(0));
@@ -71,29 +50,6 @@ fn message_passing(store: Ordering, load: Ordering) {
     writer.join().unwrap();
 }
 
-/// The place and the schedule of the failure, after the schedule was replayed.
-fn fails(f: impl Fn() + Sync + Send + Copy + 'static) -> dpor::Failure {
-    let failure = *c11().explore(f).expect_err("it fails under C11");
-    let schedule = failure.schedule().to_owned();
-    assert!(schedule.starts_with("v2 c11"), "{schedule}");
-    let mut replay = Builder::new();
-    replay.replay = Some(schedule);
-    let again = *replay.explore(f).expect_err("it fails again");
-    assert_eq!(again.kind(), failure.kind());
-    // Under sequential consistency it does not fail.
-    let report = sc().explore(f).expect("it does not fail");
-    assert!(report.complete, "{report:?}");
-    failure
-}
-
-fn passes(f: impl Fn() + Sync + Send + Copy + 'static) -> u64 {
-    let report = c11()
-        .explore(f)
-        .unwrap_or_else(|failure| panic!("{failure}"));
-    assert!(report.complete, "{report:?}");
-    report.executions
-}
-
 #[test]
 fn a_relaxed_flag_publishes_nothing() {
     let failure = fails(|| message_passing(Relaxed, Relaxed));
@@ -126,22 +82,16 @@ fn readers_of_independent_writes_may_disagree() {
     assert_eq!(passes(|| iriw(SeqCst, SeqCst)), 15);
 }
 
-struct Cell(UnsafeCell<u64>);
-
-// SAFETY: the models find races.
-unsafe impl Sync for Cell {}
-
 fn dekker(fences: bool) {
     let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
-    let cell = Arc::new(Cell(UnsafeCell::new(0)));
+    let cell = Arc::new(Cell::new());
     let enter = move |flags: &[AtomicBool; 2], cell: &Cell, me: usize| {
         flags[me].store(true, Relaxed);
         if fences {
             fence(SeqCst);
         }
         if !flags[1 - me].load(Relaxed) {
-            // SAFETY: the model reports two accesses at a time.
-            cell.0.with_mut(|data| unsafe { *data += 1 });
+            cell.add_one();
         }
     };
     let (flags2, cell2) = (flags.clone(), cell.clone());
@@ -238,13 +188,12 @@ fn a_loop_that_waits_ends_under_c11() {
 
 fn spin_lock(lock: Ordering, unlock: Ordering) {
     let held = Arc::new(AtomicBool::new(false));
-    let data = Arc::new(Cell(UnsafeCell::new(0)));
+    let data = Arc::new(Cell::new());
     let add = move |held: &AtomicBool, data: &Cell| {
         while held.swap(true, lock) {
             dpor::hint::spin_loop();
         }
-        // SAFETY: the lock is held.
-        data.0.with_mut(|data| unsafe { *data += 1 });
+        data.add_one();
         held.store(false, unlock);
     };
     let (held2, data2) = (held.clone(), data.clone());
@@ -258,11 +207,6 @@ fn a_spin_lock_orders_what_it_protects() {
     fails_with_race(|| spin_lock(Relaxed, Release));
     fails_with_race(|| spin_lock(Acquire, Relaxed));
     passes(|| spin_lock(Acquire, Release));
-}
-
-fn fails_with_race(f: impl Fn() + Sync + Send + Copy + 'static) {
-    let failure = *c11().explore(f).expect_err("it fails");
-    assert_eq!(failure.kind(), FailureKind::DataRace);
 }
 
 fn counter(order: Ordering) {
@@ -310,7 +254,10 @@ fn weak_behaviour_is_looked_for_and_explored_if_there_is_some() {
     else {
         panic!("{weak:?}")
     };
-    assert!(operation.contains("load at tests/c11.rs:"), "{operation}");
+    assert!(
+        operation.contains("load at tests/c11/algorithms.rs:"),
+        "{operation}"
+    );
     assert_eq!(executions, 4);
     let mut builder = Builder::new();
     builder.memory = Memory::Auto;
