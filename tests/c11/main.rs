@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod found;
+mod loops;
 
 use dpor::cell::UnsafeCell;
 use dpor::{Builder, Failure, FailureKind, Memory};

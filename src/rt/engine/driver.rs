@@ -568,6 +568,9 @@ impl Driver {
             length: self.position,
             begun: self.begun,
         };
+        if let Some(weak) = &self.weak {
+            weak.borrow_mut().put_aside(true);
+        }
         (self.last_goes_on, self.has_all_begin) = (false, false);
         self.ask_again();
         self.bounds.events_max = self.position + self.hints + further;
@@ -599,7 +602,7 @@ impl Driver {
         (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.cut(length, begun);
         if let Some(weak) = &self.weak {
-            weak.borrow_mut().cut(length);
+            weak.borrow_mut().put_aside(false);
         }
         // The check of a free may have computed clocks behind this point.
         self.clocks.truncate(length);

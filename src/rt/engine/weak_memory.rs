@@ -38,6 +38,9 @@ pub(crate) struct WeakMemory {
     pub(crate) search: Search<C11>,
     /// The number of steps that the graph has.
     taken: usize,
+    /// Whether the execution goes on without exploration. The search may have learnt from the
+    /// execution by then, and has no graph.
+    is_aside: bool,
     accesses: Accesses,
     outcomes: Vec<memory::Outcome>,
     /// What a test does with the graph of each execution that has ended.
@@ -117,6 +120,7 @@ impl WeakMemory {
         WeakMemory {
             search: Search::new(model, free),
             taken: 0,
+            is_aside: false,
             accesses: Accesses::default(),
             outcomes: Vec::new(),
             #[cfg(test)]
@@ -142,10 +146,10 @@ impl WeakMemory {
         }
     }
 
-    /// The execution returns to this number of events.
-    pub(crate) fn cut(&mut self, events: usize) {
-        self.search.cut(events);
-        self.taken = self.taken.min(events);
+    /// From now on the execution is followed no more, because it goes on without exploration; or
+    /// that is over, and no step of it counts.
+    pub(crate) fn put_aside(&mut self, is_aside: bool) {
+        self.is_aside = is_aside;
     }
 
     /// The access of this announced operation of `thread`, which has made so many events.
@@ -326,6 +330,9 @@ impl WeakMemory {
             alternative,
             ..
         } = *trace.at(position as u32);
+        if self.is_aside {
+            return;
+        }
         debug_assert_eq!(self.taken, position);
         self.taken += 1;
         if position < self.search.held() {
