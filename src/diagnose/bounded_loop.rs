@@ -96,11 +96,6 @@ impl Probe<'_> {
 
     /// Returns the number of rounds after which this loop gives up, if it does.
     fn rounds_of(&mut self, wait: &FirstWait) -> Option<usize> {
-        // A solo run reads the newest stores. A loop that waits because it has read an older one
-        // would seem to give up.
-        if wait.schedule.has_old_outcomes() {
-            return None;
-        }
         self.solo_run(wait).0
     }
 

@@ -72,6 +72,7 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::verdict::{Blocked, Pruned};
 use crate::rt::object::machine::{Machine, Pending};
+use crate::rt::object::orders::Place;
 use crate::rt::relation::happens_before::HappensBefore;
 
 use crate::rt::engine::checkpoint::Unfinished;
@@ -231,6 +232,22 @@ impl Point<'_> {
                 pending.is_some_and(waits)
                     && !(weak.alternatives(self.machine, self.trace, thread)).is_empty()
             })
+    }
+
+    /// The alternative with which the thread's operation on an atomic comes out as old as C11
+    /// allows; of another operation the ordinary one.
+    pub(crate) fn oldest(&self, thread: ThreadId) -> u32 {
+        let is_atomic = |pending: &Pending| pending.operation.kind.is_atomic();
+        let weak = self
+            .weak
+            .filter(|_| self.machine.pending(thread).is_some_and(is_atomic));
+        let oldest = weak.and_then(|weak| {
+            let all = weak
+                .borrow_mut()
+                .alternatives(self.machine, self.trace, thread);
+            all.into_iter().rev().find(|&it| !Place::of(it).fails)
+        });
+        oldest.unwrap_or(0)
     }
 
     /// Every enabled thread.

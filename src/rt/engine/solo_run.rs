@@ -90,7 +90,12 @@ impl ReplayPolicy for Further {
         if has_left || is_stuck {
             over
         } else {
-            Choice::RunOn(Step::of(thread), AT_ONCE)
+            // The loop may wait because of an old value, and then goes on with that one.
+            let step = Step {
+                thread,
+                alternative: at.oldest(thread),
+            };
+            Choice::RunOn(step, AT_ONCE)
         }
     }
 }

@@ -195,11 +195,6 @@ impl Schedule {
         self.is_weak
     }
 
-    /// Whether memory is C11's and a step has another outcome than the newest.
-    pub(crate) fn has_old_outcomes(&self) -> bool {
-        self.is_weak && self.runs.iter().any(|run| run.alternative != 0)
-    }
-
     /// Whether ends of threads are among the steps.
     pub(crate) fn has_ends(&self) -> bool {
         self.has_ends
