@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod found;
+mod litmus;
 mod loops;
 
 use dpor::cell::UnsafeCell;
