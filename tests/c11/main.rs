@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod found;
+mod from_loom;
 mod litmus;
 mod loops;
 
