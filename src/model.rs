@@ -364,21 +364,23 @@ impl Builder {
             Some(text) => given(text).map_err(|failure| self.told_of_the_variable(failure))?,
             None => None,
         };
-        // A schedule names its memory model.
-        let memory = match &given {
-            Some(schedule) if schedule.is_weak() => Memory::C11,
-            Some(_) => Memory::Sc,
-            None => self.memory,
-        };
         let other;
-        let settings = if memory == self.memory {
-            self
-        } else {
-            other = Builder {
-                memory,
-                ..self.clone()
-            };
-            &other
+        let settings = match &given {
+            None => self,
+            // A schedule names its memory model, and the spurious behaviour that it needs.
+            Some(schedule) => {
+                other = Builder {
+                    memory: if schedule.is_weak() {
+                        Memory::C11
+                    } else {
+                        Memory::Sc
+                    },
+                    spurious_wakeups: self.spurious_wakeups.max(schedule.wakes()),
+                    spurious_failures: self.spurious_failures || schedule.fails(),
+                    ..self.clone()
+                };
+                &other
+            }
         };
         let explored = exploration::explored_as_set(settings, f, given, Location::caller());
         summary::add(&self.summary, Location::caller(), &explored);

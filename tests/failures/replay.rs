@@ -1,9 +1,10 @@
 //! Do a schedule, and the command in the report, lead back to the failure?
 
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicUsize, fence};
+use dpor::sync::{Arc, Condvar, Mutex, Notify};
 use dpor::{Builder, FailureKind, Verdict, thread};
 
 use super::children::process_of;
@@ -292,18 +293,25 @@ fn a_schedule_that_is_too_long_to_read_is_played_from_its_file() {
 #[test]
 fn the_test_in_a_report_has_the_settings_without_which_its_schedule_does_not_fit() {
     fn body() {
-        let x = AtomicUsize::new(0);
-        assert!(x.compare_exchange_weak(0, 1, SeqCst, SeqCst).is_ok());
+        let lock = Mutex::new(());
+        let timed_out = || {
+            let guard = lock.lock().unwrap();
+            let wait = Condvar::new().wait_timeout(guard, Duration::from_millis(1));
+            wait.unwrap().1.timed_out()
+        };
+        // Each round is another visit of the same wait.
+        let times = (0..3).filter(|_| timed_out()).count();
+        assert_ne!(times, 3, "timed out");
     }
     let mut builder = Builder::new();
-    builder.spurious_failures = true;
+    builder.detached_may_block = true;
     builder.timeout_bound = 3;
     let failure = builder.explore(body).expect_err("it fails");
     let schedule = failure.schedule().to_owned();
     let expected = format!(
         "
                let mut builder = dpor::Builder::new();
-               builder.spurious_failures = true;
+               builder.detached_may_block = true;
                builder.timeout_bound = 3;
                builder.replay = Some(\"{schedule}\".to_owned());
                builder.check(|| {{ /* the closure of the model */ }});
@@ -311,14 +319,46 @@ fn the_test_in_a_report_has_the_settings_without_which_its_schedule_does_not_fit
     );
     assert!(failure.to_string().contains(&expected), "{failure}");
     // As it says.
-    let mut builder = Builder::new();
-    builder.replay = Some(schedule.clone());
-    let other = builder.explore(body).expect_err("it does not fit");
-    assert_eq!(other.kind(), FailureKind::Schedule, "{other}");
-    builder.spurious_failures = true;
-    builder.timeout_bound = 3;
+    builder.replay = Some(schedule);
     let same = builder.explore(body).expect_err("it fails");
     assert_eq!(same.kind(), failure.kind(), "{same}");
+}
+
+#[test]
+fn a_schedule_names_the_spurious_behaviour_that_it_needs() {
+    // Both waits have to end for no reason.
+    fn waits() {
+        let shared = Arc::new(([Notify::new(), Notify::new()], AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            theirs.1.store(1, SeqCst);
+            theirs.0.iter().for_each(Notify::notify);
+        });
+        shared.0.iter().for_each(Notify::wait);
+        assert_eq!(shared.1.load(SeqCst), 1, "woken for no reason");
+        other.join().unwrap();
+    }
+    fn exchanges() {
+        let x = AtomicUsize::new(0);
+        assert!(x.compare_exchange_weak(0, 1, SeqCst, SeqCst).is_ok());
+    }
+    type Case = (fn(), fn(&mut Builder), &'static str);
+    let cases: [Case; 2] = [
+        (waits, |it| it.spurious_wakeups = 2, "v2 wakes*2 main"),
+        (exchanges, |it| it.spurious_failures = true, "v2 fails main"),
+    ];
+    for (body, set, mark) in cases {
+        let mut builder = Builder::new();
+        set(&mut builder);
+        let failure = builder.explore(body).expect_err("it fails");
+        let schedule = failure.schedule();
+        assert!(schedule.starts_with(mark), "{schedule}");
+        assert!(!failure.to_string().contains("builder."), "{failure}");
+        let mut builder = Builder::new();
+        builder.replay = Some(schedule.to_owned());
+        let same = builder.explore(body).expect_err("it fails");
+        assert_eq!((same.kind(), same.schedule()), (failure.kind(), schedule));
+    }
 }
 
 #[test]

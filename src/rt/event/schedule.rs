@@ -12,6 +12,10 @@
 //! number of stores that are newer than the one that it reads, and of a store twice the number of
 //! those that stay behind it; one more if a compare-exchange fails spuriously.
 //!
+//! After `v2 wakes` a wait may end spuriously, which is a choice of the thread, and each thread may
+//! have one such wait; after `v2 wakes*3`, three. After `v2 fails` a weak compare-exchange may fail
+//! spuriously.
+//!
 //! A round that threads repeat is written once: `(main main.1*2)*9`.
 //!
 //! The code of a thread between two of its steps runs together with the first of them. After
@@ -22,10 +26,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::rt::event::Trace;
 use crate::rt::event::id::{Names, ThreadId};
-use crate::rt::event::operation::OpKind;
+use crate::rt::event::operation::{Choice, OpKind};
 use crate::rt::event::rounds::rounds;
+use crate::rt::event::{Event, Trace};
 
 /// The word for: memory is C11's.
 const C11: &str = "c11";
@@ -38,6 +42,12 @@ const SOON: &str = "soon";
 
 /// The word for: loops that change a value in each round let the other threads run first.
 const FAIR: &str = "fair";
+
+/// The word for: waits may end spuriously.
+const WAKES: &str = "wakes";
+
+/// The word for: weak compare-exchanges may fail spuriously.
+const FAILS: &str = "fails";
 
 /// The word for: a thread is delayed.
 const HELD: &str = "held";
@@ -95,6 +105,10 @@ pub(crate) struct Schedule {
     waits_soon: bool,
     /// Whether loops that change a value in each round let the other threads run first.
     is_fair: bool,
+    /// The number of waits of a thread that may end spuriously.
+    wakes: u32,
+    /// Whether weak compare-exchanges may fail spuriously.
+    fails: bool,
     /// The delayed thread.
     held: Option<Hold>,
     /// Whether uses of blocks after their free are detected, though no thread is delayed.
@@ -156,6 +170,7 @@ impl Schedule {
             schedule.has_ends |= matches!(kind, OpKind::Exit);
             schedule.waits_soon |= matches!(kind, OpKind::Wait { soon: true, .. });
             schedule.is_fair |= matches!(kind, OpKind::Wait { fair: true, .. });
+            schedule.note_spurious(&trace.events()[..position], event);
             if let OpKind::Resume = kind {
                 schedule.held = Some(Hold {
                     path: names.path(step.thread),
@@ -228,6 +243,34 @@ impl Schedule {
     pub(crate) fn with_fair(mut self, is_fair: bool) -> Schedule {
         self.is_fair |= is_fair;
         self
+    }
+
+    /// Notes the setting under which a thread could make this event, which comes behind the events
+    /// `before`: a choice how a wait ends, or a spurious failure.
+    fn note_spurious(&mut self, before: &[Event], event: &Event) {
+        match event.operation.kind {
+            ref kind if is_wakeup(kind) => {
+                let of_thread = |it: &&Event| it.thread == event.thread && it.alternative == 1;
+                let earlier = before.iter().filter(of_thread);
+                let ended = earlier.filter(|it| is_wakeup(&it.operation.kind)).count();
+                self.wakes = self.wakes.max(ended as u32 + 1);
+            }
+            // Under C11 the other bits are the store that is read.
+            OpKind::CompareExchange { spurious: true, .. } => {
+                self.fails |= event.alternative & 1 == 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of waits of a thread that may end spuriously.
+    pub(crate) fn wakes(&self) -> u32 {
+        self.wakes
+    }
+
+    /// Whether weak compare-exchanges may fail spuriously.
+    pub(crate) fn fails(&self) -> bool {
+        self.fails
     }
 
     /// The delayed thread.
@@ -369,6 +412,12 @@ impl Schedule {
         let fair = marked(rest, FAIR);
         schedule.is_fair = fair.is_some();
         let rest = fair.unwrap_or(rest);
+        let wakes = counted_mark(rest, WAKES);
+        let rest = wakes.map_or(rest, |(_, rest)| rest);
+        schedule.wakes = wakes.map_or(0, |(times, _)| times);
+        let fails = marked(rest, FAILS);
+        schedule.fails = fails.is_some();
+        let rest = fails.unwrap_or(rest);
         let held = marked(rest, HELD);
         let rest = held.unwrap_or(rest);
         let guarded = marked(rest, GUARDED).filter(|_| held.is_none());
@@ -511,6 +560,26 @@ impl Schedule {
     }
 }
 
+/// Whether a thread chooses by this operation whether its wait ends spuriously.
+fn is_wakeup(kind: &OpKind) -> bool {
+    let OpKind::Choose { what, .. } = kind else {
+        return false;
+    };
+    matches!(what, Choice::MayWakeUp | Choice::HasWokenUp)
+}
+
+/// Parses a mark with a number from 1, `mark` or `mark*3`. Returns the number and the text behind.
+fn counted_mark<'a>(text: &'a str, mark: &str) -> Option<(u32, &'a str)> {
+    let text = text.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    let times = match word.strip_prefix(mark)? {
+        "" => 1,
+        times => digits(times.strip_prefix('*')?).filter(|&times| times > 0)?,
+    };
+    Some((times, rest))
+}
+
 /// Parses a number that consists of digits only.
 fn digits(text: &str) -> Option<u32> {
     let digits = (text.bytes().all(|b| b.is_ascii_digit())).then_some(text)?;
@@ -542,6 +611,14 @@ impl fmt::Display for Schedule {
         }
         if self.is_fair {
             write!(f, " {FAIR}")?;
+        }
+        match self.wakes {
+            0 => {}
+            1 => write!(f, " {WAKES}")?,
+            times => write!(f, " {WAKES}*{times}")?,
+        }
+        if self.fails {
+            write!(f, " {FAILS}")?;
         }
         if let Some(Hold { path, events }) = &self.held {
             write!(f, " {HELD} {path}*{events}")?;

@@ -160,13 +160,12 @@ fn panicked(view: &View<'_>, names: &Names<'_>) -> String {
     format!("thread '{thread}' panicked at {at}:\n{text}\n\n")
 }
 
-/// The settings that decide which executions there are, where they differ from the defaults.
+/// The settings that decide which executions there are, where they differ from the defaults. The
+/// schedule itself names spurious wake-ups and failures.
 fn settings(limits: &Limits) -> Vec<String> {
     let Limits {
         spin_bound,
         timeout_bound,
-        spurious_failures,
-        spurious_wakeups,
         catches_panics,
         detached_may_block,
         max_rounds,
@@ -187,12 +186,6 @@ fn settings(limits: &Limits) -> Vec<String> {
     );
     line(max_rounds != default.max_rounds, "max_rounds", &max_rounds);
     line(spin_bound != default.spin_bound, "spin_bound", &spin_bound);
-    line(spurious_failures, "spurious_failures", &spurious_failures);
-    line(
-        spurious_wakeups != default.spurious_wakeups,
-        "spurious_wakeups",
-        &spurious_wakeups,
-    );
     line(
         timeout_bound != default.timeout_bound,
         "timeout_bound",

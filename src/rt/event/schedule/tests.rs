@@ -22,6 +22,28 @@ fn a_schedule_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn the_spurious_behaviour_that_a_schedule_needs_is_read_back() {
+    for (marks, wakes, fails) in [
+        ("wakes", 1, false),
+        ("wakes*3", 3, false),
+        ("fails", 0, true),
+        ("c11 ends soon fair wakes*2 fails guarded", 2, true),
+    ] {
+        let text = format!("v2 {marks} main*4 main.1:1");
+        let schedule = Schedule::parse(&text).expect("well formed");
+        assert_eq!((schedule.wakes(), schedule.fails()), (wakes, fails));
+        assert_eq!(schedule.to_string(), text);
+    }
+    let once = Schedule::parse("v2 wakes*1 main").expect("well formed");
+    assert_eq!(once.to_string(), "v2 wakes main");
+    for text in ["wakes*0", "wakes*", "wakes2", "wakes*-1", "fails*2"] {
+        let text = format!("v2 {text} main");
+        let error = Schedule::parse(&text).expect_err("malformed");
+        assert!(error.starts_with("at byte 3"), "{error}");
+    }
+}
+
+#[test]
 fn who_is_held_up_is_read_back() {
     let text = "v2 ends soon held main.1*1 main*4 main.1*2";
     let schedule = Schedule::parse(text).expect("well formed");
