@@ -8,7 +8,7 @@ use std::time::Duration;
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Condvar, Mutex, Notify};
-use dpor::{AssumptionKind, Builder, Report, thread};
+use dpor::{AssumptionKind, Builder, Failure, FailureKind, Report, Thorough, thread};
 
 /// The kinds of the assumptions of a report, each with the lines of code at its places.
 fn assumed(report: &Report) -> Vec<(AssumptionKind, Vec<&'static str>)> {
@@ -26,9 +26,10 @@ fn assumed(report: &Report) -> Vec<(AssumptionKind, Vec<&'static str>)> {
     report.assumptions.iter().map(assumption).collect()
 }
 
-/// The report of an exploration with these settings.
+/// The report of an exploration with these settings and without further passes.
 fn explored(set: impl FnOnce(&mut Builder), f: fn()) -> Report {
     let mut builder = Builder::new();
+    builder.thorough = Thorough::Off;
     set(&mut builder);
     builder.check(f)
 }
@@ -227,4 +228,196 @@ fn a_resumed_exploration_knows_the_places_from_before() {
         assert_eq!(assumed(report), [(wakeups, vec!["notify.wait();"])]);
     }
     assert!(!file.exists());
+}
+
+/// What a further pass has explored: the kind, the number of executions, and whether those are all.
+fn further(report: &Report) -> Vec<(AssumptionKind, u64, bool)> {
+    let passes = report.further.iter();
+    let told = passes.map(|pass| (pass.kind, pass.executions, pass.complete));
+    told.collect()
+}
+
+/// The failure of a model that is explored by default. It fails with no further pass switched on,
+/// and its schedule replays without any setting.
+fn fails_in_a_further_pass(f: fn()) -> Box<Failure> {
+    assert!(explored(|_| (), f).complete);
+    let failure = Builder::new().explore(f).expect_err("std permits it");
+    let mut replay = Builder::new();
+    replay.thorough = Thorough::Off;
+    replay.replay = Some(failure.schedule().to_owned());
+    let same = replay.explore(f).expect_err("the same");
+    assert_eq!(same.kind(), failure.kind(), "{same}");
+    assert_eq!(same.schedule(), failure.schedule());
+    let events = |failure: &Failure| format!("{:?}", failure.events());
+    assert_eq!(events(&same), events(&failure));
+    failure
+}
+
+#[test]
+fn a_wait_without_a_loop_fails_by_default() {
+    let tests: [fn(); 3] = [
+        || {
+            waits(|condvar, lock| {
+                let mut set = lock.lock().unwrap();
+                if !*set {
+                    set = condvar.wait(set).unwrap();
+                }
+                assert!(*set, "woken for no reason");
+            });
+        },
+        || {
+            let set = Arc::new(AtomicUsize::new(0));
+            let (theirs, main) = (set.clone(), thread::current());
+            let other = thread::spawn(move || {
+                theirs.store(1, SeqCst);
+                main.unpark();
+            });
+            thread::park();
+            assert_eq!(set.load(SeqCst), 1, "woken for no reason");
+            other.join().unwrap();
+        },
+        || {
+            let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                theirs.1.store(1, SeqCst);
+                theirs.0.notify();
+            });
+            shared.0.wait();
+            assert_eq!(shared.1.load(SeqCst), 1, "woken for no reason");
+            other.join().unwrap();
+        },
+    ];
+    for f in tests {
+        let failure = fails_in_a_further_pass(f);
+        assert_eq!(failure.kind(), FailureKind::Panic);
+        let schedule = failure.schedule();
+        assert!(schedule.starts_with("v2 wakes main"), "{schedule}");
+        let text = failure.to_string();
+        let told = "executions have passed without spurious wake-ups; std permits them";
+        assert!(text.contains(told), "{text}");
+        assert!(text.contains("wakes up for no reason"), "{text}");
+        // The test that is printed needs no setting either.
+        assert!(!text.contains("builder.spurious_wakeups"), "{text}");
+    }
+}
+
+#[test]
+fn a_weak_compare_exchange_without_a_loop_fails_by_default() {
+    let failure = fails_in_a_further_pass(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let other = thread::spawn(move || theirs.load(SeqCst));
+        x.compare_exchange_weak(0, 1, SeqCst, SeqCst).unwrap();
+        other.join().unwrap();
+    });
+    assert_eq!(failure.kind(), FailureKind::Panic);
+    let schedule = failure.schedule();
+    assert!(schedule.starts_with("v2 fails main"), "{schedule}");
+    let told = "without spurious failures of weak compare-exchanges; std permits them";
+    assert!(failure.to_string().contains(told), "{failure}");
+}
+
+#[test]
+fn a_further_pass_removes_the_assumption_and_counts_apart() {
+    let (wakeups, failures) = (
+        AssumptionKind::SpuriousWakeups,
+        AssumptionKind::SpuriousFailures,
+    );
+    for (f, kind) in [(waits_in_a_loop as fn(), wakeups), (adds, failures)] {
+        let first = explored(|_| (), f);
+        let all = explored(
+            |it| match kind {
+                AssumptionKind::SpuriousWakeups => it.spurious_wakeups = 1,
+                _ => it.spurious_failures = true,
+            },
+            f,
+        );
+        let report = Builder::new().check(f);
+        let counts = |it: &Report| (it.executions, it.events, it.reruns, it.complete);
+        assert_eq!(counts(&report), counts(&first));
+        assert_eq!(further(&report), [(kind, all.executions, true)]);
+        assert_eq!(assumed(&report), []);
+        let told = format!("; also explored: {}", report.further[0]);
+        assert!(report.to_string().ends_with(&told), "{report}");
+        // The setting of the kind leaves nothing to a further pass.
+        assert_eq!(further(&all), []);
+    }
+}
+
+/// Three threads that each wait in a loop for main, and have a place to wake up at.
+fn many_wait() {
+    let pair = Arc::new((Mutex::new(0), Condvar::new()));
+    let wait = |pair: Arc<(Mutex<u32>, Condvar)>| {
+        let mut at = pair.0.lock().unwrap();
+        while *at == 0 {
+            at = pair.1.wait(at).unwrap();
+        }
+        *at += 1;
+    };
+    let threads = [(); 3].map(|()| {
+        let pair = pair.clone();
+        thread::spawn(move || wait(pair))
+    });
+    *pair.0.lock().unwrap() = 1;
+    pair.1.notify_all();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn the_budget_cuts_a_further_pass_short_and_the_report_says_so() {
+    let wakeups = AssumptionKind::SpuriousWakeups;
+    let first = explored(|_| (), many_wait);
+    let report = Builder::new().check(many_wait);
+    let budget = first.executions.max(1000);
+    assert_eq!(further(&report), [(wakeups, budget, false)]);
+    // It stays an assumption, and the line does not call it unexplored.
+    let kinds: Vec<_> = report.assumptions.iter().map(|it| it.kind).collect();
+    assert_eq!((kinds, report.complete), (vec![wakeups], true));
+    let told = format!(
+        "; also explored: spurious wake-ups ({budget} executions, not all; DPOR_THOROUGH=1 has no budget)"
+    );
+    assert!(report.to_string().ends_with(&told), "{report}");
+    let mut builder = Builder::new();
+    builder.thorough = Thorough::Full;
+    let report = builder.check(many_wait);
+    let all = explored(|it| it.spurious_wakeups = 1, many_wait);
+    assert_eq!(further(&report), [(wakeups, all.executions, true)]);
+    assert_eq!(assumed(&report), []);
+}
+
+#[test]
+fn an_exploration_that_is_a_part_or_a_sample_has_no_further_pass() {
+    let settings: [fn(&mut Builder); 5] = [
+        |it| it.max_permutations = Some(1),
+        |it| it.preemption_bound = Some(0),
+        |it| it.algorithm = dpor::Algorithm::Source,
+        |it| it.algorithm = dpor::Algorithm::Random,
+        |it| it.replay = Some("v2 main".to_owned()),
+    ];
+    for set in settings {
+        let mut builder = Builder::new();
+        set(&mut builder);
+        let report = builder.check(waits_in_a_loop);
+        assert_eq!(further(&report), []);
+    }
+    // A limit that the first pass has not reached holds for all passes together.
+    let most = explored(|_| (), waits_in_a_loop).executions + 2;
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(most as usize);
+    let report = builder.check(waits_in_a_loop);
+    let wakeups = AssumptionKind::SpuriousWakeups;
+    assert_eq!(further(&report), [(wakeups, 2, false)]);
+}
+
+#[test]
+fn a_model_that_reaches_a_limit_in_a_further_pass_has_not_failed() {
+    let most = explored(|_| (), waits_in_a_loop).longest;
+    let mut builder = Builder::new();
+    builder.max_branches = most;
+    let report = builder.check(waits_in_a_loop);
+    assert_eq!(further(&report), []);
+    assert_eq!(report.assumptions.len(), 1);
 }

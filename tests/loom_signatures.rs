@@ -420,6 +420,7 @@ fn polls(spurious_wakeups: u32) -> BTreeSet<u32> {
     let theirs = seen.clone();
     let mut builder = Builder::new();
     builder.spurious_wakeups = spurious_wakeups;
+    builder.thorough = dpor::Thorough::Off;
     builder.check(move || {
         let gate = Arc::new(AtomicBool::new(false));
         let mut polls = 0;

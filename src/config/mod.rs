@@ -161,6 +161,28 @@ impl Order {
     }
 }
 
+/// How far the behaviour is explored that std permits and that programs seldom meet.
+///
+/// Such behaviour is a wait that ends spuriously, or a weak compare-exchange that fails spuriously.
+/// After a model has passed in full, a further pass for each kind explores what the first pass has
+/// left out at places that the model has met ([`Report::further`](crate::Report::further)). In a
+/// pass each thread meets the behaviour once at most in an execution, and memory is sequentially
+/// consistent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Thorough {
+    /// Within a budget: the further passes together run no more executions than the first pass, or
+    /// than 1,000 if that is more.
+    ///
+    /// A pass that the budget cuts short has taken its executions from all over its tree.
+    #[default]
+    Bounded,
+    /// All of it, without that budget.
+    Full,
+    /// None of it.
+    Off,
+}
+
 /// Executions that are shown although they did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -442,7 +464,8 @@ pub struct Builder {
     ///
     /// After such a failure, compare-exchanges of the same thread on the same atomic do not fail
     /// spuriously again until one of them succeeds. Without this rule a retry loop would have
-    /// infinitely many executions.
+    /// infinitely many executions. Without this setting a further pass ([`Builder::thorough`])
+    /// explores one failure for each thread and execution.
     ///
     /// Environment: `DPOR_SPURIOUS_FAILURES`, 0 or 1. Default: `false`.
     pub spurious_failures: bool,
@@ -451,10 +474,24 @@ pub struct Builder {
     /// The waits are those on a condition variable (a timed wait then ends before its time), in
     /// [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait) and of a task.
     /// Every choice of the waits that end spuriously is explored, and also that none does. With 1,
-    /// [`block_on`](crate::future::block_on) polls as often as loom's does.
+    /// [`block_on`](crate::future::block_on) polls as often as loom's does. With 0, a further pass
+    /// ([`Builder::thorough`]) explores one for each thread and execution.
     ///
     /// Environment: `DPOR_SPURIOUS_WAKEUPS`. Default: 0.
     pub spurious_wakeups: u32,
+    /// How far the behaviour is explored, after a pass, that std permits and that this pass has
+    /// left out.
+    ///
+    /// Further passes run only if the first one was [complete](crate::Report::complete), was one of
+    /// [`Algorithm::Optimal`] without a bound or a checkpoint, and has met a place at which std
+    /// permits such behaviour. A setting that explores a kind itself, such as
+    /// [`Builder::spurious_wakeups`], leaves no further pass for this kind. The counts of a report
+    /// are those of the first pass. [`outcomes`](crate::outcomes()) and
+    /// [`orderings`](crate::orderings()) run no further pass.
+    ///
+    /// Environment: `DPOR_THOROUGH`, 0 for [`Thorough::Off`] or 1 for [`Thorough::Full`]. Default:
+    /// [`Thorough::Bounded`].
+    pub thorough: Thorough,
     /// Maximum number of times in a row that a wait at one place in the program times out.
     ///
     /// The waits are `wait_timeout`, `park_timeout` and `recv_timeout`. After that many timeouts
@@ -568,6 +605,9 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_ORDERINGS`, 0 or 1. Default: `false`.
     pub weakest_orderings: bool,
+    /// Maximum number of weak compare-exchanges of a thread, in each execution, that may fail
+    /// spuriously, if any may. A further pass ([`Builder::thorough`]) has 1.
+    pub(crate) spurious_failures_max: u32,
 }
 
 impl Default for Builder {
@@ -666,6 +706,11 @@ impl Builder {
             spurious_wakeups: env
                 .parse("DPOR_SPURIOUS_WAKEUPS", "a number of waits below 2^32")?
                 .unwrap_or(0),
+            thorough: match env.switch("DPOR_THOROUGH")? {
+                None => Thorough::Bounded,
+                Some(false) => Thorough::Off,
+                Some(true) => Thorough::Full,
+            },
             timeout_bound: env
                 .parse("DPOR_TIMEOUT_BOUND", "a number of timeouts below 2^32")?
                 .unwrap_or(2),
@@ -681,6 +726,7 @@ impl Builder {
             replay: env.text("DPOR_REPLAY")?,
             weakened: env.text("DPOR_WEAKEN")?,
             weakest_orderings: env.switch("DPOR_ORDERINGS")?.unwrap_or(false),
+            spurious_failures_max: u32::MAX,
         })
     }
 }

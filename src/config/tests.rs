@@ -183,6 +183,14 @@ fn a_variable_that_parses_sets_its_field_and_an_empty_one_sets_nothing() {
     assert_eq!(may_fail, Ok(true));
     let wakeups = with("DPOR_SPURIOUS_WAKEUPS", "2").map(|b| b.spurious_wakeups);
     assert_eq!(wakeups, Ok(2));
+    for (value, thorough) in [
+        ("", Thorough::Bounded),
+        ("0", Thorough::Off),
+        ("1", Thorough::Full),
+    ] {
+        let set = with("DPOR_THOROUGH", value).map(|b| b.thorough);
+        assert_eq!(set, Ok(thorough));
+    }
     let summary = |value| with("DPOR_SUMMARY", value).map(|b| b.summary);
     assert_eq!(summary("0"), Ok(Summary::Nothing));
     assert_eq!(summary("a/b"), Ok(Summary::File("a/b".into())));

@@ -9,6 +9,7 @@ mod alternate;
 pub(crate) mod between_executions;
 pub(crate) mod checkpoint_file;
 pub(crate) mod first_waits;
+pub(crate) mod further;
 pub(crate) mod numbered_model;
 pub(crate) mod progress;
 pub(crate) mod regions;
@@ -92,6 +93,9 @@ struct Exploration<'a> {
     spent: u64,
     /// Whether the exploration has paused between two executions.
     paused: bool,
+    /// Whether an exploration of the same model has passed before, so that standard error says
+    /// nothing about the part that this one explores.
+    is_further: bool,
 }
 
 /// The result of running an execution that failed again, with each loop in full instead of as one
@@ -113,7 +117,14 @@ pub(crate) fn explored(
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
     let without_bound = settings.without_bound(given.as_ref());
-    explored_in_turns(settings, main, given, site, &mut |_| {}, without_bound)
+    explored_in_turns(
+        settings,
+        main,
+        given,
+        site,
+        &mut |_| {},
+        (without_bound, false),
+    )
 }
 
 /// [`explored`] with a function that sees each execution that has not failed.
@@ -125,11 +136,21 @@ pub(crate) fn explored_seeing(
     site: Site,
     see: &mut dyn FnMut(&Trace),
 ) -> Result<Passed, Box<Failure>> {
-    explored_in_turns(settings, main, given, site, see, None)
+    explored_in_turns(settings, main, given, site, see, (None, false))
+}
+
+/// [`explored_seeing`] in a further pass.
+#[track_caller]
+fn explored_further(
+    settings: &Builder,
+    main: &dyn Work,
+    site: Site,
+) -> Result<Passed, Box<Failure>> {
+    explored_in_turns(settings, main, None, site, &mut |_| {}, (None, true))
 }
 
 /// [`explored_seeing`] where an exploration `without_bound` may take turns with that of the
-/// settings.
+/// settings; in a first or in a further pass.
 #[track_caller]
 fn explored_in_turns(
     settings: &Builder,
@@ -137,11 +158,12 @@ fn explored_in_turns(
     given: Option<Schedule>,
     site: Site,
     see: &mut dyn FnMut(&Trace),
-    without_bound: Option<Builder>,
+    (without_bound, is_further): (Option<Builder>, bool),
 ) -> Result<Passed, Box<Failure>> {
     let exploring = Exploring::begin();
     let mut ignore = |_: &Trace| {};
     let (mut exploration, mut driver) = Exploration::new(settings, main, given, site, see);
+    exploration.is_further = is_further;
     let looking = StateCapture::at_first_waits();
     let mut beyond = None;
     match &without_bound {
@@ -175,10 +197,28 @@ fn explored_in_turns(
     explored
 }
 
+/// [`explored`] in all passes that the settings ask for: the first one, and then those for the
+/// behaviour that std permits.
+#[track_caller]
+pub(crate) fn explored_as_set(
+    settings: &Builder,
+    main: &dyn Work,
+    given: Option<Schedule>,
+    site: Site,
+) -> Result<Passed, Box<Failure>> {
+    let is_given = given.is_some();
+    let passed = explored_under(settings, main, given, site)?;
+    // The frequent case: the model has met no place at which std permits more.
+    if mostly!(passed.met.is_empty()) || is_given {
+        return Ok(passed);
+    }
+    further::explored(passed, settings, main, site)
+}
+
 /// [`explored`] under the memory model of the settings: under [`Memory::Auto`] first under
 /// sequential consistency, and then under C11 if that has other executions.
 #[track_caller]
-pub(crate) fn explored_as_set(
+fn explored_under(
     settings: &Builder,
     main: &dyn Work,
     given: Option<Schedule>,
@@ -327,6 +367,7 @@ impl<'a> Exploration<'a> {
             beside: None,
             spent: 0,
             paused: false,
+            is_further: false,
         };
         (exploration, driver)
     }
@@ -698,7 +739,7 @@ impl Exploration<'_> {
             self.find_unseen_wakers(&driver);
         }
         let vacuous = self.watch.vacuous(&driver);
-        if let Some(vacuous) = vacuous {
+        if let Some(vacuous) = vacuous.filter(|_| !self.is_further) {
             self.watch.tell_of_vacuous(vacuous, &driver);
         }
         let coverage = driver.coverage();
@@ -735,6 +776,7 @@ impl Exploration<'_> {
             outcomes: self.watch.outcomes.take(),
             met: std::mem::take(&mut self.watch.met),
             vacuous,
+            further: Vec::new(),
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,
             ran: self.stacks.executions,
@@ -743,9 +785,11 @@ impl Exploration<'_> {
             // All traces within the bound that was asked for have been explored.
             self.watch.complete();
         }
-        self.tell(&passed);
-        if !is_plain {
-            self.say_more(&passed.driver);
+        if !self.is_further {
+            self.tell(&passed);
+            if !is_plain {
+                self.say_more(&passed.driver);
+            }
         }
         passed
     }

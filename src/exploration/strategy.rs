@@ -31,6 +31,7 @@ impl Builder {
         let mut limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
+            spurious_failures_max: self.spurious_failures_max,
             spurious_wakeups: self.spurious_wakeups,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,

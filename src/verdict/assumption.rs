@@ -41,13 +41,15 @@ pub enum AssumptionKind {
     /// in [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait), and of a
     /// task in [`block_on`](crate::future::block_on) or [`spawn`](crate::future::spawn). A place
     /// counts unless a spurious wake-up was explored there at least once.
-    /// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) explores them.
+    /// [`Builder::thorough`](crate::Builder::thorough) explores them after the first pass, and
+    /// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) in it.
     SpuriousWakeups,
     /// No weak compare-exchange at these places failed spuriously.
     ///
     /// `fetch_update` and its relatives have a weak compare-exchange. A place counts unless a
     /// spurious failure was explored there at least once.
-    /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) explores them.
+    /// [`Builder::thorough`](crate::Builder::thorough) explores them after the first pass, and
+    /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) in it.
     SpuriousFailures,
     /// A primitive that is not swapped has put frees behind the uses of their blocks, mostly the
     /// count of an `Arc` of std.
@@ -104,6 +106,11 @@ impl AssumptionKind {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.words().0
+    }
+
+    /// Returns the behaviour in words.
+    pub(crate) fn what(self) -> &'static str {
+        self.words().1
     }
 
     /// Returns the name, the behaviour in words, and the unit of the places.
@@ -163,6 +170,27 @@ impl PlacesMet {
         match self.0.iter_mut().find(|it| (it.0, &it.1) == (kind, &place)) {
             Some(known) => known.2 |= explored,
             None => self.0.push((kind, place, explored)),
+        }
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this behaviour is possible at a place and was not explored there.
+    pub(crate) fn assumes(&self, kind: AssumptionKind) -> bool {
+        (self.0.iter()).any(|&(of, _, explored)| of == kind && !explored)
+    }
+
+    /// Adds the places that another exploration of the same program has met.
+    pub(crate) fn add_all(&mut self, other: PlacesMet) {
+        for (kind, place, explored) in other.0 {
+            match self.0.iter_mut().find(|it| (it.0, &it.1) == (kind, &place)) {
+                Some(known) => known.2 |= explored,
+                None => self.0.push((kind, place, explored)),
+            }
         }
     }
 

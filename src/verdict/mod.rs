@@ -4,6 +4,7 @@
 pub(crate) mod assumption;
 pub(crate) mod estimated;
 pub(crate) mod failure;
+pub(crate) mod further;
 pub(crate) mod outcomes;
 pub(crate) mod report;
 pub(crate) mod vacuous;

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-use crate::config::Builder;
+use crate::config::{Builder, Thorough};
 use crate::exploration::progress::above_captured;
 use crate::rt::Work;
 use crate::rt::exec::current;
@@ -128,7 +128,11 @@ impl Builder {
         T: Ord + Send + 'static,
         F: Fn() -> T + Send + Sync + 'static,
     {
-        let mut settings = self.clone();
+        let mut settings = Builder {
+            // Only the first pass explores what the settings ask for.
+            thorough: Thorough::Off,
+            ..self.clone()
+        };
         if let Some(file) = settings.checkpoint_file.take() {
             above_captured(&format!(
                 "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) cannot keep what a closure returns, so the outcomes of the model at \

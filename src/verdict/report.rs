@@ -18,6 +18,7 @@ use crate::rt::plural::counted;
 use crate::rt::report::source::Sources;
 use crate::verdict::assumption::{Assumption, PlacesMet};
 use crate::verdict::estimated::{at_least, estimated};
+use crate::verdict::further::Further;
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::vacuous::Vacuous;
 use crate::verdict::weak::WeakMemory;
@@ -80,6 +81,12 @@ pub struct Report {
     /// the pointer of [`UnsafeCell::get`](crate::cell::UnsafeCell::get) are never watched and do
     /// not count here, because that function may be called at compile time, where no model runs.
     pub assumptions: Vec<Assumption>,
+    /// The passes behind the first one, each for a kind of behaviour that std permits.
+    ///
+    /// Behaviour that such a pass has explored in full is not among the
+    /// [assumptions](Report::assumptions). [`Builder::thorough`](crate::Builder::thorough) says
+    /// when there are such passes. Their executions count nowhere else in a report.
+    pub further: Vec<Further>,
     /// The reason why the test has tested nothing, if it has tested nothing.
     ///
     /// Standard error says so, too, for the first such model of a process past the capture of the
@@ -116,7 +123,7 @@ pub struct Report {
     /// also come from a restart: if the explorer learns a fact about the program that changes the
     /// exploration (that a loop has no hint, for example), it runs all earlier executions once
     /// more. In all the closure ran `executions + pruned + reruns` times, not counting the runs
-    /// before a checkpoint.
+    /// before a checkpoint and those of the [further](Report::further) passes.
     pub reruns: u64,
     /// Duration of the exploration. If the exploration was resumed from a checkpoint, the time
     /// since then.
@@ -160,6 +167,8 @@ pub(crate) struct Passed {
     pub(crate) met: PlacesMet,
     /// The reason why nothing was tested, if so.
     pub(crate) vacuous: Option<Vacuous>,
+    /// The passes behind this one.
+    pub(crate) further: Vec<Further>,
 }
 
 impl Passed {
@@ -229,6 +238,7 @@ impl Passed {
             within_rounds: driver.machine.rounds_left_out(),
             excludes: driver.excludes(),
             assumptions: self.met.assumptions(),
+            further: self.further.clone(),
             vacuous: self.vacuous,
             estimate,
             estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),
@@ -461,7 +471,14 @@ impl fmt::Display for Report {
         if self.weak != WeakMemory::Unasked {
             write!(f, "; {}", self.weak)?;
         }
-        for (nth, assumption) in self.assumptions.iter().enumerate() {
+        for (nth, pass) in self.further.iter().enumerate() {
+            let before = if nth == 0 { "; also explored: " } else { ", " };
+            write!(f, "{before}{pass}")?;
+        }
+        // The line has already told of behaviour that a further pass has explored in part.
+        let is_untouched = |it: &&Assumption| self.further.iter().all(|pass| pass.kind != it.kind);
+        let untouched = self.assumptions.iter().filter(is_untouched);
+        for (nth, assumption) in untouched.enumerate() {
             let before = if nth == 0 { "; not explored: " } else { ", " };
             write!(f, "{before}{assumption}")?;
         }

@@ -48,6 +48,8 @@ impl Plain {
 fn race(f: impl Fn() + Send + Sync + 'static) -> Option<String> {
     let mut builder = Builder::new();
     builder.memory = Memory::Sc;
+    // A `park` of these tests waits for one `unpark` and stands in no loop.
+    builder.thorough = dpor::Thorough::Off;
     match builder.explore(f) {
         Ok(report) => {
             assert!(report.complete);

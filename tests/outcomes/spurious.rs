@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Condvar, Mutex, Notify};
-use dpor::{Builder, FailureKind, Verdict, hint, thread};
+use dpor::{Builder, FailureKind, Thorough, Verdict, hint, thread};
 
 #[test]
 fn spurious_wakeups_are_explored_on_request() {
     let run = |wakeups| {
         let mut builder = Builder::new();
+        builder.thorough = Thorough::Off;
         builder.spurious_wakeups = wakeups;
         builder.explore(|| {
             let pair = (Mutex::new(false), Condvar::new());
@@ -41,6 +42,7 @@ fn a_timed_wait_may_end_for_no_reason_before_its_time_on_request() {
         let seen = StdArc::new(StdMutex::new(BTreeSet::new()));
         let noted = seen.clone();
         let mut builder = Builder::new();
+        builder.thorough = Thorough::Off;
         builder.spurious_wakeups = wakeups;
         let report = builder.check(move || {
             let pair = (Mutex::new(false), Condvar::new());
@@ -101,6 +103,7 @@ fn a_wait_whose_time_is_over_is_said_to_time_out() {
 /// Explores `f` with so many waits of each thread that may end for no reason.
 fn waking_up(wakeups: u32, f: fn()) -> Result<(u64, u64), Box<dpor::Failure>> {
     let mut builder = Builder::new();
+    builder.thorough = Thorough::Off;
     builder.spurious_wakeups = wakeups;
     let report = builder.explore(f)?;
     assert!(report.complete);

@@ -518,7 +518,8 @@ fn may_fail_if_on(address: usize, site: Site) -> bool {
         let (machine, me) = (&inner.driver.machine, runtime.current.get());
         let has_failed = |object| machine.has_failed_for_no_reason(me, object);
         let is_on = machine.limits.spurious_failures;
-        let explored = is_on && !inner.table.known(address).is_some_and(has_failed);
+        let may_fail = is_on && machine.may_fail_again(me);
+        let explored = may_fail && !inner.table.known(address).is_some_and(has_failed);
         let possible = Possible {
             behaviour: Behaviour::SpuriousFailure,
             site,

@@ -53,6 +53,8 @@ pub(crate) struct Limits {
     pub(crate) unhinted_livelock_bound: u32,
     /// Whether a weak compare-exchange may fail spuriously.
     pub(crate) spurious_failures: bool,
+    /// The number of weak compare-exchanges of a thread that may fail spuriously, if any may.
+    pub(crate) spurious_failures_max: u32,
     /// The number of waits of a thread that may end spuriously.
     pub(crate) spurious_wakeups: u32,
     /// Whether the panic of a thread ends only this thread, and is not a failure.
@@ -80,6 +82,7 @@ impl Default for Limits {
             livelock_bound: 1000,
             unhinted_livelock_bound: 30,
             spurious_failures: false,
+            spurious_failures_max: u32::MAX,
             spurious_wakeups: 0,
             catches_panics: false,
             detached_may_block: false,
@@ -218,6 +221,8 @@ struct Thread {
     /// The atomics at which a compare-exchange of the thread has failed spuriously and none has
     /// succeeded since.
     failed: Vec<ObjectId>,
+    /// The number of its compare-exchanges that have failed spuriously.
+    failures: u32,
     /// Whether a thread has joined it.
     joined: bool,
 }
@@ -257,6 +262,7 @@ impl Thread {
             timeouts: Timeouts::default(),
             wakeups: 0,
             failed: Vec::new(),
+            failures: 0,
             joined: false,
         }
     }
@@ -557,6 +563,11 @@ impl Machine {
     /// around it would have no end.
     pub(crate) fn has_failed_for_no_reason(&self, thread: ThreadId, object: ObjectId) -> bool {
         self.threads[thread.index()].failed.contains(&object)
+    }
+
+    /// Whether fewer compare-exchanges of `thread` have failed spuriously than the limit allows.
+    pub(crate) fn may_fail_again(&self, thread: ThreadId) -> bool {
+        self.threads[thread.index()].failures < self.limits.spurious_failures_max
     }
 
     /// Whether a wait of `thread` may still end spuriously.

@@ -77,6 +77,7 @@ impl Thread {
     fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
         if fails_for_no_reason(kind, outcome) {
             self.failed.push(object);
+            self.failures += 1;
         } else {
             self.note_success(object, outcome);
         }

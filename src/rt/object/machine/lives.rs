@@ -31,6 +31,7 @@ impl Machine {
         entry.timeouts.reset();
         entry.wakeups = 0;
         entry.failed.clear();
+        entry.failures = 0;
         entry.joined = false;
         entry.spin.reset();
         entry.unparked = None;
