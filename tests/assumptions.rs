@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Condvar, Mutex, Notify};
+use dpor::sync::{Arc, Condvar, Mutex, Notify, RwLock};
 use dpor::{AssumptionKind, Builder, Failure, FailureKind, Report, Thorough, thread};
 
 /// The kinds of the assumptions of a report, each with the lines of code at its places.
@@ -420,4 +420,117 @@ fn a_model_that_reaches_a_limit_in_a_further_pass_has_not_failed() {
     let report = builder.check(waits_in_a_loop);
     assert_eq!(further(&report), []);
     assert_eq!(report.assumptions.len(), 1);
+}
+
+/// A writer, and a thread that holds a guard of a reader while `reads` runs.
+fn reads_under_a_guard(reads: fn(&RwLock<u32>)) {
+    let lock = Arc::new(RwLock::new(0));
+    let theirs = lock.clone();
+    let writer = thread::spawn(move || *theirs.write().unwrap() += 1);
+    let guard = lock.read().unwrap();
+    reads(&lock);
+    drop(guard);
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_second_read_while_a_writer_waits_fails_by_default() {
+    let failure = fails_in_a_further_pass(|| {
+        reads_under_a_guard(|lock| drop(lock.read().unwrap()));
+    });
+    assert_eq!(failure.kind(), FailureKind::Deadlock);
+    let schedule = failure.schedule();
+    assert!(schedule.starts_with("v2 writers main"), "{schedule}");
+    let text = failure.to_string();
+    for told in [
+        "main       waits to lock gate ",
+        "main.1     waits to write-lock lock ",
+        "in a circle: main holds lock and waits for gate, main.1 holds gate and waits for lock",
+        "executions have passed without locks that prefer writers; std permits them",
+        "the mutex `gate` stands for the turn of the next one",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    // Another thread may read for the one that holds the guard.
+    let failure = fails_in_a_further_pass(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let (theirs, others) = (lock.clone(), lock.clone());
+        let writer = thread::spawn(move || *theirs.write().unwrap() += 1);
+        let guard = lock.read().unwrap();
+        let reader = thread::spawn(move || *others.read().unwrap());
+        reader.join().unwrap();
+        drop(guard);
+        writer.join().unwrap();
+    });
+    assert_eq!(failure.kind(), FailureKind::Deadlock);
+}
+
+#[test]
+fn locks_that_prefer_writers_pass_where_no_reader_needs_a_second_guard() {
+    static LOCK: RwLock<u32> = RwLock::new(0);
+    let tests: [fn(); 3] = [
+        // `try_read` does not wait.
+        || reads_under_a_guard(|lock| drop(lock.try_read())),
+        || {
+            let lock = Arc::new(RwLock::new(0));
+            let threads = [false, false, true].map(|writes| {
+                let lock = lock.clone();
+                thread::spawn(move || match writes {
+                    true => *lock.write().unwrap() += 1,
+                    false => assert!(*lock.read().unwrap() < 2),
+                })
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(*lock.read().unwrap(), 1);
+        },
+        || {
+            let reader = thread::spawn(|| *LOCK.read().unwrap());
+            let writer = thread::spawn(|| *LOCK.write().unwrap() += 1);
+            let found = *LOCK.read().unwrap();
+            assert!(found <= 1 && reader.join().unwrap() <= 1);
+            writer.join().unwrap();
+            assert_eq!(*LOCK.read().unwrap(), 1);
+        },
+    ];
+    for f in tests {
+        let first = explored(|_| (), f);
+        let report = Builder::new().check(f);
+        assert_eq!(report.executions, first.executions);
+        assert_eq!((assumed(&report), further(&report)), (vec![], vec![]));
+        // Nor do they fail if locks prefer writers.
+        let mut builder = Builder::new();
+        builder.replay = Some("v2 writers".to_owned());
+        builder.check(f);
+    }
+    // The writer comes behind both guards, and the model cannot know that before.
+    let in_turn = || {
+        let lock = Arc::new(RwLock::new(0));
+        let theirs = lock.clone();
+        dpor::any::<bool>();
+        drop((lock.read().unwrap(), lock.read().unwrap()));
+        let writer = thread::spawn(move || *theirs.write().unwrap() += 1);
+        assert!(*lock.read().unwrap() < 2);
+        writer.join().unwrap();
+    };
+    let kinds = explored(|_| (), in_turn).assumptions;
+    let kinds: Vec<_> = kinds.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [AssumptionKind::WritersFirst]);
+    let report = Builder::new().check(in_turn);
+    assert_eq!(assumed(&report), []);
+    let passes = further(&report);
+    let expected = [AssumptionKind::WritersFirst];
+    assert!(passes.iter().all(|(_, _, complete)| *complete));
+    assert_eq!(passes.iter().map(|it| it.0).collect::<Vec<_>>(), expected);
+    // Without a writer there is none that waits.
+    let report = explored(
+        |_| (),
+        || {
+            let lock = RwLock::new(0);
+            let guard = lock.read().unwrap();
+            drop((lock.read().unwrap(), guard));
+        },
+    );
+    assert_eq!(assumed(&report), []);
 }

@@ -163,11 +163,11 @@ impl Order {
 
 /// How far the behaviour is explored that std permits and that programs seldom meet.
 ///
-/// Such behaviour is a wait that ends spuriously, or a weak compare-exchange that fails spuriously.
-/// After a model has passed in full, a further pass for each kind explores what the first pass has
-/// left out at places that the model has met ([`Report::further`](crate::Report::further)). In a
-/// pass each thread meets the behaviour once at most in an execution, and memory is sequentially
-/// consistent.
+/// Such behaviour is a wait that ends spuriously, a weak compare-exchange that fails spuriously, or
+/// an `RwLock` that lets a waiting writer go before a new reader. After a model has passed in full,
+/// a further pass for each kind explores what the first pass has left out at places that the model
+/// has met ([`Report::further`](crate::Report::further)). In a pass each thread meets spurious
+/// behaviour once at most in an execution, and memory is sequentially consistent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Thorough {
@@ -608,6 +608,9 @@ pub struct Builder {
     /// Maximum number of weak compare-exchanges of a thread, in each execution, that may fail
     /// spuriously, if any may. A further pass ([`Builder::thorough`]) has 1.
     pub(crate) spurious_failures_max: u32,
+    /// Whether a reader of a lock waits until the writers that wait have had their turn. A further
+    /// pass and a schedule of such a pass switch this on.
+    pub(crate) writers_first: bool,
 }
 
 impl Default for Builder {
@@ -727,6 +730,7 @@ impl Builder {
             weakened: env.text("DPOR_WEAKEN")?,
             weakest_orderings: env.switch("DPOR_ORDERINGS")?.unwrap_or(false),
             spurious_failures_max: u32::MAX,
+            writers_first: false,
         })
     }
 }

@@ -29,7 +29,7 @@ struct Kind {
     switch_on: fn(&mut Builder),
 }
 
-const KINDS: [Kind; 2] = [
+const KINDS: [Kind; 3] = [
     Kind {
         kind: AssumptionKind::SpuriousWakeups,
         is_on: |it| it.spurious_wakeups > 0,
@@ -39,6 +39,11 @@ const KINDS: [Kind; 2] = [
         kind: AssumptionKind::SpuriousFailures,
         is_on: |it| it.spurious_failures,
         switch_on: |it| (it.spurious_failures, it.spurious_failures_max) = (true, 1),
+    },
+    Kind {
+        kind: AssumptionKind::WritersFirst,
+        is_on: |it| it.writers_first,
+        switch_on: |it| it.writers_first = true,
     },
 ];
 
@@ -133,9 +138,15 @@ fn is_beside_the_point(kind: FailureKind) -> bool {
 #[cold]
 fn with_the_kind(mut failure: Box<Failure>, kind: AssumptionKind, passed: u64) -> Box<Failure> {
     let what = kind.what();
+    let gate = match kind {
+        AssumptionKind::WritersFirst => {
+            ". Where `read` and `write` wait for their turn, the mutex `gate` stands for the turn of the next one"
+        }
+        _ => "",
+    };
     failure.text.push_str(&format!(
         "\nthorough   {passed} executions have passed without {what}; std permits them, so a further pass explores them \
-         (`Builder::thorough`, DPOR_THOROUGH=0 leaves them out)"
+         (`Builder::thorough`, DPOR_THOROUGH=0 leaves them out){gate}"
     ));
     failure.executions += passed;
     failure

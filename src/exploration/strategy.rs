@@ -33,6 +33,7 @@ impl Builder {
             spurious_failures: self.spurious_failures,
             spurious_failures_max: self.spurious_failures_max,
             spurious_wakeups: self.spurious_wakeups,
+            writers_first: self.writers_first,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,
             detached_may_block: self.detached_may_block,
@@ -57,6 +58,7 @@ impl Builder {
         };
         let explores = explorer.explores();
         let mut driver = PooledDriver::new(explorer, limits, bounds);
+        driver.trace.writers_first = self.writers_first;
         if let Some(weak) = weak {
             driver.weaken(weak);
         }

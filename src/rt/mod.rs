@@ -510,6 +510,18 @@ pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     context::may_fail_for_no_reason(address, context::here())
 }
 
+/// Whether locks prefer writers, for a `read`. `others_read` says whether the lock is held for
+/// reading.
+#[track_caller]
+pub(crate) fn prefers_writers(others_read: bool) -> bool {
+    context::prefers_writers(others_read, context::here())
+}
+
+/// Whether locks prefer writers, for a `write`.
+pub(crate) fn prefers_writers_to_write() -> bool {
+    context::prefers_writers_to_write()
+}
+
 /// Notes that the current thread clones the waker of the task that it polls. Returns the number of
 /// events that the thread has made; `None` outside of a model, or if the execution has ended.
 pub(crate) fn note_cloned_waker() -> Option<u32> {

@@ -5,8 +5,8 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
 
 use super::changes::Changes;
@@ -16,10 +16,15 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 /// Drop-in replacement for `std::sync::RwLock`.
 ///
 /// Inside a model neither readers nor writers are preferred: a reader may take the lock while a
-/// writer waits. In a `static`, the data is reset to its initial value after every execution.
+/// writer waits. A further pass ([`Builder::thorough`](crate::Builder::thorough)) prefers writers:
+/// there a `read` waits behind each `write` that waits, and `try_read` does not.
+///
+/// In a `static`, the data is reset to its initial value after every execution.
 pub struct RwLock<T: ?Sized> {
     /// The number of readers, or [`WRITTEN`].
     state: AtomicU64,
+    /// Whether a thread is at the gate, if the exploration has one.
+    gate: AtomicBool,
     poison: Poison,
     home: Home,
     inner: std_sync::RwLock<T>,
@@ -46,6 +51,35 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
     inner: ManuallyDrop<std_sync::RwLockWriteGuard<'a, T>>,
     taken: Taken,
     changes: Changes,
+}
+
+/// The gate of a lock that prefers writers. Each thread that takes the lock passes it, one at a
+/// time, and a writer stays in it as long as others hold the lock. So a reader that comes later
+/// waits behind the writer.
+struct Gate<'a>(&'a AtomicBool, &'static Location<'static>);
+
+impl Gate<'_> {
+    #[track_caller]
+    fn enter(gate: &AtomicBool) -> Gate<'_> {
+        let site = Location::caller();
+        // The report would give it the name of the lock.
+        rt::name_object(gate.as_ptr().addr(), size_of_val(gate), "gate");
+        rt::perform_at(gate_target(gate), OpKind::Lock, site);
+        gate.store(true, Relaxed);
+        Gate(gate, site)
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        let changed = false;
+        rt::perform_at(gate_target(self.0), OpKind::Unlock { changed }, self.1);
+        self.0.store(false, Relaxed);
+    }
+}
+
+fn gate_target(gate: &AtomicBool) -> Target {
+    Target::mutex(gate.as_ptr().addr(), gate.load(Relaxed))
 }
 
 // SAFETY: a shared guard lends `&T` and nothing else. Only the owner of the guard announces
@@ -83,6 +117,7 @@ impl<T> RwLock<T> {
     pub const fn new(value: T) -> RwLock<T> {
         RwLock {
             state: AtomicU64::new(0),
+            gate: AtomicBool::new(false),
             poison: Poison::new(),
             home: Home::new::<T>(drop_data::<T>),
             inner: std_sync::RwLock::new(value),
@@ -194,8 +229,15 @@ impl<T: ?Sized> RwLock<T> {
     /// the guard.
     #[track_caller]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        let others_read = !matches!(self.state.load(Relaxed), 0 | WRITTEN);
+        let gate = if rt::rarely!(rt::prefers_writers(others_read)) {
+            Some(Gate::enter(&self.gate))
+        } else {
+            None
+        };
         let answer = rt::perform(self.target(), OpKind::ReadLock);
         let inner = self.take(answer, || self.inner.read(), || self.inner.try_read());
+        drop(gate);
         self.poison.check(self.reader(inner))
     }
 
@@ -223,8 +265,14 @@ impl<T: ?Sized> RwLock<T> {
     /// the guard.
     #[track_caller]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let gate = if rt::rarely!(rt::prefers_writers_to_write()) {
+            Some(Gate::enter(&self.gate))
+        } else {
+            None
+        };
         let answer = rt::perform(self.target(), OpKind::WriteLock);
         let inner = self.take(answer, || self.inner.write(), || self.inner.try_write());
+        drop(gate);
         self.poison.check(self.writer(answer, inner))
     }
 

@@ -51,6 +51,13 @@ pub enum AssumptionKind {
     /// [`Builder::thorough`](crate::Builder::thorough) explores them after the first pass, and
     /// [`Builder::spurious_failures`](crate::Builder::spurious_failures) in it.
     SpuriousFailures,
+    /// No `read` of an [`RwLock`](crate::sync::RwLock) at these places waited for a writer that
+    /// waits.
+    ///
+    /// Std's lock may prefer writers. Then a thread that reads again while a writer waits for it
+    /// waits forever. A place counts if other guards read the lock at a call of `read`, and the
+    /// model also calls `write`. [`Builder::thorough`](crate::Builder::thorough) explores it.
+    WritersFirst,
     /// A primitive that is not swapped has put frees behind the uses of their blocks, mostly the
     /// count of an `Arc` of std.
     ///
@@ -74,7 +81,7 @@ pub enum AssumptionKind {
 
 /// Every kind, with its name and its words. The words are those of the report: what was not
 /// explored, and the unit of the places.
-const KINDS: [(AssumptionKind, &str, &str, &str); 4] = [
+const KINDS: [(AssumptionKind, &str, &str, &str); 5] = [
     (
         AssumptionKind::SpuriousWakeups,
         "spurious_wakeups",
@@ -86,6 +93,12 @@ const KINDS: [(AssumptionKind, &str, &str, &str); 4] = [
         "spurious_failures",
         "spurious failures of weak compare-exchanges",
         "place",
+    ),
+    (
+        AssumptionKind::WritersFirst,
+        "writers_first",
+        "locks that prefer writers",
+        "read",
     ),
     (
         AssumptionKind::Unswapped,
@@ -125,6 +138,7 @@ impl From<Behaviour> for AssumptionKind {
         match behaviour {
             Behaviour::SpuriousWakeup => AssumptionKind::SpuriousWakeups,
             Behaviour::SpuriousFailure => AssumptionKind::SpuriousFailures,
+            Behaviour::WriterFirst => AssumptionKind::WritersFirst,
             Behaviour::Unswapped => AssumptionKind::Unswapped,
             Behaviour::UnseenWaker => AssumptionKind::UnseenWakers,
         }
@@ -275,6 +289,7 @@ mod tests {
         let behaviours = [
             Behaviour::SpuriousWakeup,
             Behaviour::SpuriousFailure,
+            Behaviour::WriterFirst,
             Behaviour::Unswapped,
             Behaviour::UnseenWaker,
         ];

@@ -101,6 +101,8 @@ pub(crate) struct Trace {
     locals_dropped: Vec<(ThreadId, u32)>,
     /// Whether memory is C11's.
     pub(crate) is_weak: bool,
+    /// Whether locks prefer writers.
+    pub(crate) writers_first: bool,
 }
 
 /// The most fences that are noted between two events of a thread. A loop that makes only fences
@@ -130,6 +132,7 @@ impl Empty for Trace {
             fences,
             locals_dropped,
             is_weak,
+            writers_first,
         } = self;
         events.empty();
         turns.empty();
@@ -140,7 +143,7 @@ impl Empty for Trace {
         begun.empty();
         fences.empty();
         locals_dropped.empty();
-        *is_weak = false;
+        (*is_weak, *writers_first) = (false, false);
     }
 }
 
@@ -158,6 +161,7 @@ impl Trace {
             fences: Vec::new(),
             locals_dropped: Vec::new(),
             is_weak: false,
+            writers_first: false,
         }
     }
 

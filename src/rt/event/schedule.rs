@@ -14,7 +14,9 @@
 //!
 //! After `v2 wakes` a wait may end spuriously, which is a choice of the thread, and each thread may
 //! have one such wait; after `v2 wakes*3`, three. After `v2 fails` a weak compare-exchange may fail
-//! spuriously.
+//! spuriously. After `v2 writers` a reader of a lock waits until the writers that wait have had
+//! their turn: `read` and `write` are three steps each, of which the first and the last are those
+//! of a mutex that a waiting writer holds.
 //!
 //! A round that threads repeat is written once: `(main main.1*2)*9`.
 //!
@@ -48,6 +50,9 @@ const WAKES: &str = "wakes";
 
 /// The word for: weak compare-exchanges may fail spuriously.
 const FAILS: &str = "fails";
+
+/// The word for: locks prefer writers.
+const WRITERS: &str = "writers";
 
 /// The word for: a thread is delayed.
 const HELD: &str = "held";
@@ -109,6 +114,8 @@ pub(crate) struct Schedule {
     wakes: u32,
     /// Whether weak compare-exchanges may fail spuriously.
     fails: bool,
+    /// Whether locks prefer writers.
+    writers_first: bool,
     /// The delayed thread.
     held: Option<Hold>,
     /// Whether uses of blocks after their free are detected, though no thread is delayed.
@@ -150,6 +157,7 @@ impl Schedule {
     pub(crate) fn of(trace: &Trace, length: usize, names: &Names) -> Schedule {
         let mut schedule = Schedule {
             is_weak: trace.is_weak,
+            writers_first: trace.writers_first,
             ..Schedule::default()
         };
         let mut early = trace.begun_early().peekable();
@@ -271,6 +279,11 @@ impl Schedule {
     /// Whether weak compare-exchanges may fail spuriously.
     pub(crate) fn fails(&self) -> bool {
         self.fails
+    }
+
+    /// Whether locks prefer writers.
+    pub(crate) fn writers_first(&self) -> bool {
+        self.writers_first
     }
 
     /// The delayed thread.
@@ -418,6 +431,9 @@ impl Schedule {
         let fails = marked(rest, FAILS);
         schedule.fails = fails.is_some();
         let rest = fails.unwrap_or(rest);
+        let writers = marked(rest, WRITERS);
+        schedule.writers_first = writers.is_some();
+        let rest = writers.unwrap_or(rest);
         let held = marked(rest, HELD);
         let rest = held.unwrap_or(rest);
         let guarded = marked(rest, GUARDED).filter(|_| held.is_none());
@@ -619,6 +635,9 @@ impl fmt::Display for Schedule {
         }
         if self.fails {
             write!(f, " {FAILS}")?;
+        }
+        if self.writers_first {
+            write!(f, " {WRITERS}")?;
         }
         if let Some(Hold { path, events }) = &self.held {
             write!(f, " {HELD} {path}*{events}")?;

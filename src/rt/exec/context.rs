@@ -531,6 +531,35 @@ fn may_fail_if_on(address: usize, site: Site) -> bool {
     .unwrap_or(false)
 }
 
+/// Whether locks prefer writers, for a `read` at this place. `others_read` says whether the lock is
+/// held for reading. Notes the place.
+pub(crate) fn prefers_writers(others_read: bool, site: Site) -> bool {
+    with(|runtime| {
+        let explored = (runtime.inner.borrow().driver.machine.limits).writers_first;
+        let may_meet = others_read && runtime.permitted.has_writes();
+        if rarely!(may_meet) && !runtime.permitted.is_off(Behaviour::WriterFirst, site) {
+            let behaviour = Behaviour::WriterFirst;
+            let possible = Possible {
+                behaviour,
+                site,
+                explored,
+            };
+            runtime.permitted.note(possible, !explored);
+        }
+        explored
+    })
+    .unwrap_or(false)
+}
+
+/// Whether locks prefer writers, for a `write`, which is noted.
+pub(crate) fn prefers_writers_to_write() -> bool {
+    with(|runtime| {
+        runtime.permitted.note_write();
+        (runtime.inner.borrow().driver.machine.limits).writers_first
+    })
+    .unwrap_or(false)
+}
+
 /// A number of the current thread that is the same in every process.
 pub(crate) fn order() -> u64 {
     with(|runtime| {

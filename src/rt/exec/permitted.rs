@@ -1,6 +1,7 @@
 //! Where could the program meet a behaviour that std permits, and that is explored on request only?
 //!
-//! A wait may end spuriously, and a weak compare-exchange may fail spuriously. Each place at which
+//! A wait may end spuriously, a weak compare-exchange may fail spuriously, and a lock may let a
+//! waiting writer go before a new reader. Each place at which
 //! that could happen is noted, with whether it was explored there. A report names the places at
 //! which it was not.
 
@@ -18,6 +19,8 @@ pub(crate) enum Behaviour {
     SpuriousWakeup,
     /// A weak compare-exchange fails although it finds the expected value.
     SpuriousFailure,
+    /// A read of a lock that others read waits until a waiting writer has had its turn.
+    WriterFirst,
     /// A primitive that is not swapped orders two threads in another way.
     Unswapped,
     /// A thread wakes a task by a waker that the task has put where no event shows it.
@@ -50,7 +53,9 @@ const AT_ONCE: usize = 8;
 pub(crate) struct Permitted {
     /// Places that are noted, at which the settings do not explore the behaviour, by behaviour and
     /// address. Nearly every step that asks is at one of them.
-    off: [[Cell<Option<Site>>; AT_ONCE]; 2],
+    off: [[Cell<Option<Site>>; AT_ONCE]; 3],
+    /// Whether a thread has called `write` of a lock.
+    writes: Cell<bool>,
     met: RefCell<Vec<Possible>>,
     /// The number of changes of the list.
     changes: Cell<usize>,
@@ -70,10 +75,23 @@ impl Permitted {
         let row = match behaviour {
             Behaviour::SpuriousWakeup => 0,
             Behaviour::SpuriousFailure => 1,
+            Behaviour::WriterFirst => 2,
             Behaviour::Unswapped | Behaviour::UnseenWaker => return None,
         };
         let address = ptr::from_ref(site).addr();
         Some(&self.off[row][address / align_of_val(site) % AT_ONCE])
+    }
+
+    /// Notes that a thread calls `write` of a lock.
+    #[inline]
+    pub(crate) fn note_write(&self) {
+        self.writes.set(true);
+    }
+
+    /// Whether an execution has had a `write` of a lock so far. Without one no reader meets a
+    /// writer that waits.
+    pub(crate) fn has_writes(&self) -> bool {
+        self.writes.get()
     }
 
     /// Notes a place. `off` says whether the settings do not explore the behaviour. The first note
@@ -113,8 +131,13 @@ impl Permitted {
 
 impl Empty for Permitted {
     fn empty(&mut self) {
-        let Permitted { off, met, changes } = self;
-        (*off, *changes) = Default::default();
+        let Permitted {
+            off,
+            writes,
+            met,
+            changes,
+        } = self;
+        (*off, *writes, *changes) = Default::default();
         met.get_mut().empty();
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct Limits {
     pub(crate) spurious_failures_max: u32,
     /// The number of waits of a thread that may end spuriously.
     pub(crate) spurious_wakeups: u32,
+    /// Whether a reader of a lock waits until the writers that wait have had their turn.
+    pub(crate) writers_first: bool,
     /// Whether the panic of a thread ends only this thread, and is not a failure.
     pub(crate) catches_panics: bool,
     /// Whether threads may be blocked when the main thread has ended, without a failure.
@@ -84,6 +86,7 @@ impl Default for Limits {
             spurious_failures: false,
             spurious_failures_max: u32::MAX,
             spurious_wakeups: 0,
+            writers_first: false,
             catches_panics: false,
             detached_may_block: false,
             learnt: Learnt::default(),
