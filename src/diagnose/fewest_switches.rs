@@ -36,7 +36,11 @@ impl Probe<'_> {
     /// Returns a simpler execution with the same failure: the simplest execution with few
     /// preemptions, as far as the search goes.
     pub(crate) fn searched(&mut self, found: &mut Found) -> Option<Box<Found>> {
-        let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX).early());
+        // An execution that needs more preemptions than this one has switches is not simpler: it
+        // has more switches, and what it depends on was searched with fewer preemptions.
+        let (_, switches, ..) = cost(found);
+        let explorer = Bounded::new(Price::Preemptions, PREEMPTIONS_MAX.min(switches));
+        let explorer = Box::new(explorer.early());
         let mut driver = self.driver(explorer);
         let most = self.settings.simplify;
         let mut best: Option<(Cost, [Schedule; 2])> = None;

@@ -50,38 +50,53 @@ const PAIRS_MAX: usize = 64;
 /// Number of events for each execution of the search for a simpler one (`Builder::simplify`). The
 /// product limits the events of all attempts for one failure. Most executions have fewer events. If
 /// executions are longer, fewer of them run.
-const EVENTS_EACH: u64 = 5_000;
+const EVENTS_EACH: u64 = 250;
 
-/// How many times the events of the exploration may be spent on the attempts in addition.
+/// How many times the events of the exploration may be spent on the attempts, if that is more.
 const TIMES_FOUND: u64 = 2;
 
-/// Number of events that the attempts for one failure may still spend.
+/// How many times the events of the execution that failed an execution may have that is tried in
+/// its place, and how many events more. One that is still longer is not easier to read.
+const TIMES_LONGER: usize = 2;
+const EVENTS_LONGER: usize = 64;
+
+/// Number of events that the attempts for one failure may spend.
 #[derive(Clone, Copy)]
-pub(crate) struct Budget(u64);
+pub(crate) struct Budget {
+    /// Number of events that are left.
+    left: u64,
+    /// The most events of one execution.
+    each: usize,
+}
 
 impl Budget {
     /// Creates the budget for a failure that was found after this number of events.
     fn of(simplify: u64, events: u64) -> Budget {
-        Budget(
-            (EVENTS_EACH.saturating_mul(simplify))
-                .saturating_add(TIMES_FOUND.saturating_mul(events)),
-        )
+        let fixed = EVENTS_EACH.saturating_mul(simplify);
+        let left = fixed.max(TIMES_FOUND.saturating_mul(events));
+        Budget {
+            left,
+            each: usize::try_from(left).unwrap_or(usize::MAX),
+        }
     }
 
     /// Creates the budget for runs that establish facts, as opposed to runs that improve the
     /// report.
     pub(crate) fn unlimited() -> Budget {
-        Budget(u64::MAX)
+        Budget {
+            left: u64::MAX,
+            each: usize::MAX,
+        }
     }
 
     /// Whether no further attempt may begin.
     pub(crate) fn is_spent(self) -> bool {
-        self.0 == 0
+        self.left == 0
     }
 
     /// Takes these events off the budget.
     fn spend(&mut self, events: u64) {
-        self.0 = self.0.saturating_sub(events);
+        self.left = self.left.saturating_sub(events);
     }
 }
 
@@ -191,6 +206,9 @@ impl Probe<'_> {
         }
         let mut simpler = None;
         if !repeat {
+            let each = self.budget.each;
+            let longest = TIMES_LONGER * found.driver.trace.len() + EVENTS_LONGER;
+            self.budget.each = each.min(longest);
             simpler = self.reorder(found);
             let best = simpler.as_deref().unwrap_or(found);
             if let Some(mut better) = self.fewer_old_values(best) {
@@ -208,6 +226,7 @@ impl Probe<'_> {
             if let Some(better) = self.without_needless_races(best) {
                 simpler = Some(better);
             }
+            self.budget.each = each;
         }
         let shown = simpler.as_deref_mut().unwrap_or(found);
         self.find_publication_order(shown);
@@ -216,7 +235,12 @@ impl Probe<'_> {
             End::DataRace(race) if !race.weak.pairs.is_empty() => None,
             _ => self.decisive(shown),
         };
-        let again = self.again(shown);
+        // The execution that failed is known to recur.
+        let again = match simpler.is_some() {
+            true => self.again(simpler.as_deref().unwrap_or(found)),
+            false => again,
+        };
+        let shown = simpler.as_deref_mut().unwrap_or(found);
         let pair = pair.filter(|pair| again == Reproduction::Same && self.hangs_on(pair));
         let (life, callers) = self.places(shown, true);
         let is_handled = again == Reproduction::Same && self.is_handled(shown);
@@ -314,7 +338,9 @@ impl Probe<'_> {
 
     /// Creates a driver for this explorer.
     pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> PooledDriver {
-        self.settings.driver(explorer, self.learnt.clone())
+        let mut driver = self.settings.driver(explorer, self.learnt.clone());
+        driver.limit_events(self.budget.each);
+        driver
     }
 
     /// Runs the executions of this explorer, at most `most` of them; returns the first failure.
@@ -367,7 +393,7 @@ impl Probe<'_> {
         let settings = self.looking(looks);
         let log = self.log.quiet();
         let before = driver.stats.events;
-        let left = self.budget.0;
+        let left = self.budget.left;
         let explored = log.listen(|| {
             explore_a_few(self.main, driver, self.stacks, settings, &mut |between| {
                 let stats = between.driver.stats;
@@ -403,13 +429,22 @@ impl Probe<'_> {
         let length = decided(found);
         let pairs = (found.driver).ended(&end, |run| candidates(run, length, PAIRS_MAX));
         pairs.into_iter().find_map(|mut pair| {
-            if self.budget.is_spent() {
-                return None;
-            }
-            let passed = self.passes(&pair.reversed)?;
+            let passed = self.passes_within_budget(&pair.reversed)?;
             pair.lost = lost(&end, &found.driver, &passed);
             Some(pair)
         })
+    }
+
+    /// [`Probe::passes`], unless that takes more events than the budget has left.
+    pub(crate) fn passes_within_budget(&mut self, schedule: &Schedule) -> Option<PooledDriver> {
+        if self.budget.is_spent() {
+            return None;
+        }
+        let left = usize::try_from(self.budget.left).unwrap_or(usize::MAX);
+        let each = std::mem::replace(&mut self.budget.each, left);
+        let passed = self.passes(schedule);
+        self.budget.each = each;
+        passed
     }
 
     /// Returns the execution that begins with this schedule and continues freely, if it is complete

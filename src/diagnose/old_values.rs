@@ -47,12 +47,9 @@ impl Probe<'_> {
         let stores = OldValues::of(trace);
         let old: Vec<usize> = stores.old().collect();
         old.into_iter().rev().find_map(|position| {
-            if self.budget.is_spent() {
-                return None;
-            }
             let newer = *stores.old_at(position)?.newer.first()?;
             let reversed = with_newest(trace, &found.driver.machine.names, position, position + 1);
-            self.passes(&reversed)?;
+            self.passes_within_budget(&reversed)?;
             Some(Pair {
                 first: newer as u32,
                 second: Ok(position as u32),

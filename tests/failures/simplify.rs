@@ -164,3 +164,35 @@ fn with_nothing_simplified_the_closure_runs_once_for_each_execution() {
         assert!(runs(200).0 > 1, "{text}");
     }
 }
+
+/// The events of an execution in which [`fails_early`] does not fail.
+const ROUNDS: u64 = 60_000;
+
+/// Fails behind a few events, or makes many more.
+fn fails_early(events: &'static AtomicU64) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let shared = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            assert_eq!(theirs[0].load(SeqCst), 0, "it was set");
+            for _ in 0..ROUNDS {
+                events.fetch_add(1, SeqCst);
+                theirs[1].fetch_add(1, SeqCst);
+            }
+        });
+        shared[0].store(1, SeqCst);
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn no_execution_is_tried_that_is_much_longer_than_the_one_that_failed() {
+    static EVENTS: AtomicU64 = AtomicU64::new(0);
+    let failure = failure(fails_early(&EVENTS));
+    assert!(failure.to_string().contains("it was set"), "{failure}");
+    // Of the two executions that are cut off, one tells whether the test passes with a pair of
+    // operations in the other order: that takes the whole budget. A thread that is cut off makes
+    // some 10,000 operations more.
+    let events = EVENTS.load(SeqCst);
+    assert!(events <= 250 * 200 + 2 * 10_100, "{events} events besides");
+}
