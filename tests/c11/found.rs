@@ -177,8 +177,8 @@ fn an_event_count() {
     assert!(repaired(|| run(true)) > 1);
 }
 
-/// A queue of two elements whose owner takes the last one while a thief takes both. The owner of a
-/// queue with more than one element does not compare `top`, so it has to see what was stolen.
+/// The owner of a queue of two elements takes the last one while a thief takes both. With more than
+/// one element in the queue the owner does not compare `top`, so it has to see what was stolen.
 #[test]
 fn the_owner_of_a_chase_lev_queue() {
     fn run(fences: [bool; 2]) {
@@ -294,7 +294,7 @@ fn a_seqlock() {
 
 /// surrealdb/affinitypool#21: a worker parks although a job was pushed.
 #[test]
-fn a_pool_whose_worker_parks() {
+fn a_pool_with_a_worker_that_parks() {
     fn run(fences: [bool; 2]) {
         let pool = Arc::new((AtomicUsize::new(0), AtomicBool::new(false)));
         let theirs = pool.clone();

@@ -261,7 +261,7 @@ fn load_buffering() {
     assert_eq!(seen, BTreeSet::from([0]));
 }
 
-/// `yield::yield_completes`, and loops whose value is old for a while.
+/// `yield::yield_completes`, and loops that read an old value for a while.
 #[test]
 fn loops_end() {
     for yields in [true, false] {

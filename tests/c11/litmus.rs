@@ -2,9 +2,9 @@
 //!
 //! The programs are those on which the search itself is tested, written as they are there: `W x 1
 //! rel` stores, `a=R x acq` loads, `a=A x 1 ar` adds, `a=X x 1 sc` swaps, `a=C x 0 1 acq rlx` is a
-//! compare-exchange, `F sc` a fence, `D c` writes plain data, `S 1` spawns a thread, `J 1` joins it,
-//! `?a==1 OP` and `?a!=0 { OP; OP }` are conditional. Without an ordering an access is relaxed. An
-//! `await` is one step there; a loop makes several, so programs with one are left out here.
+//! compare-exchange, `F sc` a fence, `D c` writes plain data, `S 1` spawns a thread, `J 1` joins
+//! it, `?a==1 OP` and `?a!=0 { OP; OP }` are conditional. Without an ordering an access is relaxed.
+//! An `await` is one step there; a loop makes several, so programs with one are left out here.
 
 #[path = "../../src/rt/memory/tests/families/table.rs"]
 mod families;

@@ -8,7 +8,7 @@ use dpor::{Builder, FailureKind, Verdict, hint, thread};
 
 use super::{c11, explored, sc};
 
-/// What is left of an execution whose loop has gone round often enough is no part of the search.
+/// Behind the last round that is explored, an execution goes on and is no part of the search.
 #[test]
 fn an_execution_that_is_left_goes_on_without_its_graph() {
     fn run() {
@@ -40,7 +40,8 @@ fn an_execution_that_is_left_goes_on_without_its_graph() {
     assert_eq!(counts(c11()), counts(sc()));
 }
 
-/// A message whose data are waited for, at most so often. Only an old value makes a thread wait.
+/// A message, and a thread that waits for its data, at most so often. An old value alone makes the
+/// thread wait.
 fn waits_for_old_data(most: usize) {
     let all = Arc::new([const { AtomicUsize::new(0) }; 2]);
     let theirs = all.clone();
