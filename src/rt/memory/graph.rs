@@ -847,14 +847,19 @@ impl Graph {
         // A wait that was released because no thread could run comes behind all steps before that
         // moment. Its alternative is their number.
         if label.class() == Class::Released {
-            let mut steps = 0;
-            for at in 0..self.events.len() {
-                if steps == alternative {
-                    break;
+            let steps = self.events.iter().zip(1..);
+            let mut steps = steps.filter(|(event, _)| !event.is_lead);
+            let last = alternative.checked_sub(1);
+            let last = last.and_then(|last| steps.nth(last as usize));
+            let moment: u32 = last.map_or(0, |(_, behind)| behind);
+            // The last event of a thread comes behind all others of the thread.
+            for thread in self.threads() {
+                let mine = self.positions_of(thread);
+                let before = mine.partition_point(|&position| position < moment);
+                if let Some(last) = before.checked_sub(1) {
+                    let last = self.at(mine[last]).clocks.past;
+                    self.rows.add(past, last);
                 }
-                let event = &self.events[at];
-                steps += u32::from(!event.is_lead);
-                self.rows.add(past, event.clocks.past);
             }
             return;
         }
