@@ -390,9 +390,10 @@ fn the_budget_cuts_a_further_pass_short_and_the_report_says_so() {
 
 #[test]
 fn an_exploration_that_is_a_part_or_a_sample_has_no_further_pass() {
-    let settings: [fn(&mut Builder); 5] = [
+    let settings: [fn(&mut Builder); 6] = [
         |it| it.max_permutations = Some(1),
         |it| it.preemption_bound = Some(0),
+        |it| it.preemption_bound = Some(100),
         |it| it.algorithm = dpor::Algorithm::Source,
         |it| it.algorithm = dpor::Algorithm::Random,
         |it| it.replay = Some("v2 main".to_owned()),

@@ -74,6 +74,8 @@ fn set_for(program: &Program, builder: &mut Builder) {
 /// Explores `program`; `None` if it takes too long.
 fn explore(program: &Program, algorithm: Algorithm, order: Order) -> Option<Explored> {
     let mut builder = Builder::new();
+    // The outcomes are collected outside of the model, and are those of the first pass.
+    builder.thorough = dpor::Thorough::Off;
     set_for(program, &mut builder);
     (builder.algorithm, builder.order) = (algorithm, order);
     builder.max_permutations = Some(INTERLEAVINGS_MAX);

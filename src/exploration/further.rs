@@ -52,6 +52,8 @@ impl Builder {
     fn goes_further(&self) -> bool {
         self.thorough != Thorough::Off
             && matches!(self.algorithm, Algorithm::Optimal)
+            // A bound that is large enough leaves nothing out, and the first pass is complete.
+            && self.bound().is_none()
             && self.checkpoint_file.is_none()
     }
 }
@@ -92,10 +94,6 @@ pub(crate) fn explored(
         let mut pass = Builder {
             memory: Memory::Sc,
             order: Order::BitReversal,
-            // A bound that was set was not needed.
-            preemption_bound: None,
-            switch_bound: None,
-            delay_bound: None,
             max_permutations: (share < u64::MAX).then_some(share as usize),
             max_duration: time,
             trace: None,

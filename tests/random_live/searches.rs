@@ -59,6 +59,7 @@ fn search(
     set: impl FnOnce(&mut Builder),
 ) -> Searched {
     let mut builder = Builder::new();
+    builder.thorough = dpor::Thorough::Off;
     super::set_for(program, &mut builder);
     builder.max_permutations = Some(super::INTERLEAVINGS_MAX);
     set(&mut builder);
