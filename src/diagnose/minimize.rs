@@ -493,7 +493,10 @@ impl Probe<'_> {
         let mut nowhere = events.chain(stuck);
         let looks = Looks {
             block: found.end.block().filter(|_| self.settings.simplify > 0),
-            callers: callers && nowhere.any(|(operation, site)| stands_nowhere(&operation, site)),
+            callers: callers
+                && nowhere.any(|(operation, site)| {
+                    stands_nowhere(&operation, site) || operation.kind.shows_data()
+                }),
             only_bad_memory: false,
         };
         let is_looked_at = looks.block.is_some() || looks.callers;
@@ -516,7 +519,12 @@ impl Probe<'_> {
             let thread = names.find(&theirs.path(call.thread))?;
             Some(((thread, call.index), &call.stack))
         });
-        let callers = Callers::new(called, self.site);
+        let mut callers = Callers::new(called, self.site);
+        for held in again.held {
+            if let Some(thread) = names.find(&theirs.path(held.thread)) {
+                callers.add_data((thread, held.index), held.datum);
+            }
+        }
         (life, callers)
     }
 }

@@ -35,9 +35,9 @@ pub(crate) use crate::rt::thread_main::{Fate, ThreadMain, Work};
 use exec::context::Runtime;
 
 pub(crate) use crate::rt::doors::{
-    Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
-    name_object, note_block, note_raw_reference, note_written, std_counts, track, undo_at_end,
-    value_is_gone,
+    Accessing, Tracked, access, access_shim, asks_for_data, bytes, contents, keep_pristine,
+    may_leak, must_free, name_object, note_block, note_data, note_raw_reference, note_written,
+    shown_data, std_counts, track, undo_at_end, value_is_gone,
 };
 use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::id::ThreadId;
@@ -48,6 +48,7 @@ use crate::rt::event::operation::{Choice, Operation, Reason};
 use crate::rt::exec::{delay, state_capture};
 pub(crate) use crate::rt::statics::ONCE_RUNS;
 use exec::current;
+use exec::held::Datum;
 pub(crate) use exec::locals::Local;
 use exec::{announce, aside, context};
 pub(crate) use object::count::{HEADER, WEAK};
@@ -271,29 +272,44 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: event::
     }
 }
 
-/// [`perform`] for locking a mutex.
+/// [`perform`] for locking a mutex. `data` tells what is behind it.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn lock(address: usize, held: bool) -> Answer {
+pub(crate) fn lock(address: usize, held: bool, data: impl FnOnce() -> Option<Datum>) -> Answer {
     let site = context::here();
     if try_fast(|runtime| runtime.lock(address, held, site)) {
         Answer::Done(Outcome::Done)
     } else {
         cold_path();
-        announce::perform(&Target::mutex(address, held), &OpKind::Lock, site)
+        let answer = announce::perform(&Target::mutex(address, held), &OpKind::Lock, site);
+        // An execution that is run to be reported takes no fast path.
+        if asks_for_data() && matches!(answer, Answer::Done(_)) {
+            note_data(data());
+        }
+        answer
     }
 }
 
 /// [`perform_at`] for unlocking a mutex. Returns whether the thread is delayed behind it, and has
-/// to [`resume`].
+/// to [`resume`]. `data` tells what is behind the mutex.
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Site) -> bool {
+pub(crate) fn unlock(
+    (address, held): (usize, bool),
+    changed: bool,
+    site: event::Site,
+    data: impl FnOnce() -> Option<Datum>,
+) -> bool {
     if try_fast(|runtime| runtime.unlock(address, held, changed, site)) {
         return false;
     }
     cold_path();
     let kind = OpKind::Unlock { changed };
-    announce::perform(&Target::mutex(address, held), &kind, site);
+    // Behind the event another thread may change the data.
+    let data = data();
+    let answer = announce::perform(&Target::mutex(address, held), &kind, site);
+    if let Answer::Done(_) = answer {
+        note_data(data);
+    }
     is_delayed()
 }
 

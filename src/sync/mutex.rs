@@ -86,7 +86,10 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     fn announce(&self) -> Answer {
         let (address, held) = self.place();
-        rt::lock(address, held)
+        rt::lock(address, held, || {
+            let inner = free(self.inner.try_lock())?;
+            rt::shown_data(&*inner)
+        })
     }
 
     /// Takes the std mutex after the announcement of the lock.
@@ -151,7 +154,11 @@ impl<T: ?Sized> Mutex<T> {
         let answer = rt::perform(Target::mutex(address, held), OpKind::TryLock);
         let inner = match answer {
             Answer::Done(Outcome::Failure(_)) => None,
-            Answer::Done(_) => Some(self.take(answer)),
+            Answer::Done(_) => {
+                let inner = self.take(answer);
+                rt::note_data(rt::shown_data(&*inner));
+                Some(inner)
+            }
             Answer::Outside => {
                 self.home.visit();
                 free(self.inner.try_lock())
@@ -242,8 +249,9 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         };
         let changed = self.changes.any(&**inner);
         // The unlock takes effect at this thread's next step; until then the data is locked.
-        let (address, held) = self.mutex.place();
-        let is_delayed = rt::unlock(address, held, changed, self.taken.site);
+        let is_delayed = rt::unlock(self.mutex.place(), changed, self.taken.site, || {
+            rt::shown_data(&**inner)
+        });
         self.mutex.held.store(false, Relaxed);
         self.inner = None;
         if is_delayed {

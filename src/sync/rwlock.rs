@@ -238,6 +238,7 @@ impl<T: ?Sized> RwLock<T> {
         let answer = rt::perform(self.target(), OpKind::ReadLock);
         let inner = self.take(answer, || self.inner.read(), || self.inner.try_read());
         drop(gate);
+        rt::note_data(rt::shown_data(&*inner));
         self.poison.check(self.reader(inner))
     }
 
@@ -252,7 +253,10 @@ impl<T: ?Sized> RwLock<T> {
         let answer = rt::perform(self.target(), OpKind::TryRead);
         let inner = self.take_if_free(answer, || self.inner.try_read());
         match inner {
-            Some(inner) => Ok(self.poison.check(self.reader(inner))?),
+            Some(inner) => {
+                rt::note_data(rt::shown_data(&*inner));
+                Ok(self.poison.check(self.reader(inner))?)
+            }
             None => Err(TryLockError::WouldBlock),
         }
     }
@@ -273,6 +277,7 @@ impl<T: ?Sized> RwLock<T> {
         let answer = rt::perform(self.target(), OpKind::WriteLock);
         let inner = self.take(answer, || self.inner.write(), || self.inner.try_write());
         drop(gate);
+        rt::note_data(rt::shown_data(&*inner));
         self.poison.check(self.writer(answer, inner))
     }
 
@@ -287,7 +292,10 @@ impl<T: ?Sized> RwLock<T> {
         let answer = rt::perform(self.target(), OpKind::TryWrite);
         let inner = self.take_if_free(answer, || self.inner.try_write());
         match inner {
-            Some(inner) => Ok(self.poison.check(self.writer(answer, inner))?),
+            Some(inner) => {
+                rt::note_data(rt::shown_data(&*inner));
+                Ok(self.poison.check(self.writer(answer, inner))?)
+            }
             None => Err(TryLockError::WouldBlock),
         }
     }
@@ -346,7 +354,9 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let mut guard = ManuallyDrop::new(guard);
         let lock = guard.lock;
+        let data = rt::shown_data(&**guard);
         rt::perform(lock.target(), OpKind::Downgrade);
+        rt::note_data(data);
         // SAFETY: the guard is not used again and never dropped, so std's guard is taken once.
         let inner = unsafe { ManuallyDrop::take(&mut guard.inner) };
         lock.state.store(0, Relaxed);
@@ -403,7 +413,9 @@ impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
         self.lock.poison.leave(&self.taken);
         let changed = self.changes.any(&**self.inner);
         let kind = OpKind::UnlockWrite { changed };
+        let data = rt::shown_data(&**self.inner);
         rt::perform_at(self.lock.target(), kind, self.taken.site);
+        rt::note_data(data);
         self.lock.state.store(0, Relaxed);
         // SAFETY: the guard is being dropped, and its std guard is dropped nowhere else.
         unsafe { ManuallyDrop::drop(&mut self.inner) };

@@ -59,7 +59,7 @@ pub fn fails(f: impl Fn() + Send + Sync + 'static) -> Failure {
 }
 
 /// Runs two threads beside the main one, and waits for both.
-fn both<T: Send + Sync + 'static>(shared: T, first: fn(&T), second: fn(&T)) -> Arc<T> {
+pub fn both<T: Send + Sync + 'static>(shared: T, first: fn(&T), second: fn(&T)) -> Arc<T> {
     let shared = Arc::new(shared);
     let handles = [first, second].map(|body| {
         let shared = shared.clone();

@@ -8,6 +8,7 @@
 mod elements;
 mod failures;
 mod forms;
+mod locks;
 mod many;
 #[path = "../support/needs.rs"]
 mod needs;
@@ -30,7 +31,7 @@ use pretty_assertions::assert_eq;
 fn all() -> impl Iterator<Item = &'static failures::Named> {
     let more = waits::ALL.iter().chain(pointers::ALL).chain(values::ALL);
     let more = more.chain(many::ALL).chain(elements::ALL);
-    let more = more.chain(old_values::ALL);
+    let more = more.chain(old_values::ALL).chain(locks::ALL);
     failures::ALL.iter().chain(more)
 }
 

@@ -375,6 +375,19 @@ impl OpKind {
         )
     }
 
+    /// Whether the operation takes or releases a lock with data behind it.
+    pub(crate) const fn shows_data(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Lock
+                | OpKind::TryLock
+                | OpKind::ReadLock
+                | OpKind::TryRead
+                | OpKind::WriteLock
+                | OpKind::TryWrite
+        )
+    }
+
     /// Whether the operation makes or drops a reference, as any use of an `Arc` does in passing.
     pub(crate) const fn counts(&self) -> bool {
         matches!(

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::{Site, foreign};
+use crate::rt::exec::held::{HELD_MAX, Held};
 
 /// The most stacks that are captured in an execution. A capture takes longer than everything else
 /// that is done for an operation.
@@ -69,6 +70,8 @@ pub(crate) fn stands_nowhere(operation: &Operation, site: Site) -> bool {
 pub(crate) struct Callers {
     asked: Cell<bool>,
     calls: RefCell<Vec<Call>>,
+    /// The data behind the locks that the execution took and released.
+    held: RefCell<Vec<Held>>,
     /// The wakers that were cloned last, at most one for each thread.
     cloned: RefCell<Vec<ClonedWaker>>,
     unseen: RefCell<Vec<UnseenWaker>>,
@@ -100,6 +103,20 @@ impl Callers {
                 stack: Backtrace::force_capture(),
             });
         }
+    }
+
+    /// Notes the data behind a lock.
+    #[cold]
+    pub(super) fn note_held(&self, held: Held) {
+        let mut all = self.held.borrow_mut();
+        if all.len() < HELD_MAX {
+            all.push(held);
+        }
+    }
+
+    /// The data that was noted since the last call of this function.
+    pub(crate) fn take_held(&self) -> Vec<Held> {
+        mem::take(&mut self.held.borrow_mut())
     }
 
     /// Notes that a thread with this number of events has cloned the waker of its task.
@@ -155,6 +172,7 @@ impl Callers {
     /// Forgets the noted calls and rounds.
     pub(super) fn forget(&self) {
         self.calls.borrow_mut().clear();
+        self.held.borrow_mut().clear();
         self.cloned.borrow_mut().clear();
         self.unseen.borrow_mut().clear();
         self.rounds.borrow_mut().clear();

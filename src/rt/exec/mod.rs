@@ -16,6 +16,7 @@ pub(crate) mod fast_path;
 pub(crate) mod faults;
 pub(crate) mod frees;
 mod front;
+pub(crate) mod held;
 pub(crate) mod interrupts;
 pub(crate) mod locals;
 pub(crate) mod log;

@@ -19,6 +19,7 @@ use crate::rt::thread_main::Work;
 use super::callers::{Call, Round, UnseenWaker};
 use super::context::{self, Inner, Runtime, enter};
 use super::faults;
+use super::held::Held;
 use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
 use crate::rt::exec::interrupts;
@@ -60,6 +61,8 @@ pub(crate) struct Found {
     pub(crate) watched: Watched,
     /// The operations with sites outside of the program's source, if they were asked for.
     pub(crate) callers: Vec<Call>,
+    /// The data behind locks, if the callers were asked for.
+    pub(crate) held: Vec<Held>,
     pub(crate) payload: Option<Box<dyn Any + Send>>,
 }
 
@@ -172,6 +175,7 @@ pub(crate) fn explore(
     let names = take(&mut runtime.inner.get_mut().names);
     let (watched, faulted) = (runtime.heap.take_watched(), runtime.faulted.take());
     let callers = runtime.callers.take();
+    let held = runtime.callers.take_held();
     driver.end();
     Explored::Failed(Box::new(Found {
         end,
@@ -184,6 +188,7 @@ pub(crate) fn explore(
         raised: raised.flatten(),
         watched,
         callers,
+        held,
         payload,
     }))
 }
@@ -211,6 +216,7 @@ fn fails(
     loop {
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
+        drop(runtime.callers.take_held());
         let unseen_wakers = runtime.callers.take_unseen();
         let rounds = runtime.callers.rounds();
         let recorded_outcome = runtime.recorded_outcome.take();

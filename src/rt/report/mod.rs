@@ -19,6 +19,7 @@ pub(crate) mod places;
 pub(crate) mod publication;
 pub(crate) mod record;
 mod rounds;
+mod sections;
 pub(crate) mod source;
 mod stops;
 mod table;

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::sections::{self, Section};
 use super::text::View;
 use super::words::Names;
 use super::{changes, publication};
@@ -14,6 +15,7 @@ use crate::rt::event::id::ObjectId;
 use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{OpKind, Outcome, Rmw};
 use crate::rt::event::verdict::{Blocked, End, Lost};
+use crate::rt::exec::held::Datum;
 
 /// One sentence with the name of the mistake, if a pattern fits.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
@@ -23,16 +25,21 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
             .lost_wake_up()
             .or_else(|| told.woke_another(stuck))
             .or_else(|| told.nobody_wakes(stuck))
-            .or_else(|| told.lost_update()),
+            .or_else(|| told.lost_update())
+            .or_else(|| told.lost_data()),
         End::DataRace(race) => {
             publication::sentence(race, view, names).or_else(|| told.back_again())
         }
-        End::Leaked(_) => told.lost_update(),
+        End::Leaked(_) => told.lost_update().or_else(|| told.lost_data()),
         End::Panicked { .. } => told
             .back_again()
             .or_else(|| told.lost_update())
-            .or_else(|| told.check_then_act()),
-        End::BadMemory(_) => told.back_again().or_else(|| told.check_then_act()),
+            .or_else(|| told.check_then_act())
+            .or_else(|| told.lost_data())
+            .or_else(|| told.checked_data()),
+        End::BadMemory(_) => (told.back_again())
+            .or_else(|| told.check_then_act())
+            .or_else(|| told.checked_data()),
         _ => None,
     }
 }
@@ -41,6 +48,9 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
 pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let first = view.trace.at(view.pair?.first);
     let object = first.operation.object;
+    if first.operation.kind.shows_data() || matches!(first.operation.kind, OpKind::Unlock { .. }) {
+        return story_of_data(view, names, object);
+    }
     let mut events = (view.trace.events().iter()).filter(|e| e.operation.object == object);
     let begin = events
         .clone()
@@ -56,6 +66,29 @@ pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
         story.push_str(&format!(" -> {value} by {who}"));
     }
     // A single change is in the sentence above already, and a long list does not help the reader.
+    (2..=8).contains(&changes).then_some(story)
+}
+
+/// [`story`] of the data behind a lock.
+fn story_of_data(view: &View<'_>, names: &Names<'_>, object: ObjectId) -> Option<String> {
+    let mut sections = sections::of(view);
+    sections.retain(|it| it.object == object);
+    let begin = names.datum(sections.first()?.found.as_ref()?)?;
+    let mut story = format!("{}: {begin}", names.object(object));
+    let lost = Told { view, names }.overwritten(&sections);
+    let overwrites = |it: &Section| lost.is_some_and(|[_, _, act]| act.begin == it.begin);
+    let mut changes = 0;
+    for section in &sections {
+        // A critical section that has not ended has left nothing yet.
+        let Some(left) = &section.left else { continue };
+        // An exclusive reference alone changes nothing.
+        if !section.leaves_another() && !overwrites(section) {
+            continue;
+        }
+        changes += 1;
+        let (thread, left) = (names.thread(section.thread), names.datum(left)?);
+        story.push_str(&format!(" -> {left} by {thread}"));
+    }
     (2..=8).contains(&changes).then_some(story)
 }
 
@@ -287,6 +320,80 @@ impl Told<'_> {
                 written + 1
             )
         })
+    }
+
+    /// A critical section of a thread that only looked at the data, one of another thread that
+    /// changed it, and the next one of the first thread. The failure must hang on the order of the
+    /// look and the change, or of the change and what came next.
+    fn look_change_act<'s>(&self, sections: &'s [Section]) -> Option<[&'s Section; 3]> {
+        let pair = self.view.pair?;
+        let (one, other) = (pair.first as usize, *pair.second.as_ref().ok()? as usize);
+        let object = self.events()[one].operation.object;
+        let on_it = || sections.iter().filter(|it| it.object == object);
+        // The exploration reverses the first operations of two critical sections that conflict, so
+        // the change may be a later one of the same thread.
+        let changer = |look: &Section, change: &Section, it: &&Section| {
+            it.thread == change.thread && (look.begin..=change.begin).contains(&it.begin)
+        };
+        on_it().filter(|act| act.changes).find_map(|act| {
+            let before = || on_it().take_while(|it| it.begin < act.begin);
+            let look = before().filter(|it| it.thread == act.thread).last()?;
+            let between = before().filter(|it| it.begin > look.begin && it.leaves_another());
+            let change = between.last()?;
+            let mut theirs = on_it().filter(|it| changer(look, change, it));
+            let hangs = match look.has(one) {
+                true => theirs.any(|it| it.has(other)),
+                false => theirs.any(|it| it.has(one)) && act.has(other),
+            };
+            (!look.changes && hangs).then_some([look, change, act])
+        })
+    }
+
+    /// [`Told::lost_update`] over two critical sections.
+    fn lost_data(&self) -> Option<String> {
+        let sections = sections::of(self.view);
+        let [look, change, act] = self.overwritten(&sections)?;
+        Some(format!(
+            "a lost update: {0} read {1} (event {2}), {3} changed it (event {4}), and {0} overwrote that (event {5})",
+            self.names.thread(look.thread),
+            self.object(look.object),
+            look.begin + 1,
+            self.names.thread(change.thread),
+            change.end.unwrap_or(change.begin) + 1,
+            act.end.unwrap_or(act.begin) + 1
+        ))
+    }
+
+    /// The [`Told::look_change_act`] of a change that was overwritten. The last critical section
+    /// may have looked at the data once more, so it counts only if what it left did not depend on
+    /// what it found: it wrote, and left what was there already, or another critical section that
+    /// began at its place found other data and left the same.
+    fn overwritten<'s>(&self, sections: &'s [Section]) -> Option<[&'s Section; 3]> {
+        let [look, change, act] = self.look_change_act(sections)?;
+        let is_value =
+            |it: &Option<Datum>| it.as_ref().is_some_and(|it| !matches!(it, Datum::Bytes(_)));
+        let site = |it: &Section| self.events()[it.begin].site;
+        let blind = |it: &Section| {
+            (it.changes && it.object == act.object)
+                && (it.left == act.left && it.found != act.found && site(it) == site(act))
+        };
+        let overwrites = act.found == act.left || sections.iter().any(blind);
+        let known = is_value(&look.found) && is_value(&act.found) && is_value(&act.left);
+        (known && look.found != act.found && overwrites).then_some([look, change, act])
+    }
+
+    /// [`Told::check_then_act`] over two critical sections.
+    fn checked_data(&self) -> Option<String> {
+        let sections = sections::of(self.view);
+        let [look, change, act] = self.look_change_act(&sections)?;
+        Some(format!(
+            "check, then act: what {} saw of {} (event {}) was no longer so (event {}) when it went on (event {})",
+            self.names.thread(look.thread),
+            self.object(look.object),
+            look.begin + 1,
+            change.end.unwrap_or(change.begin) + 1,
+            act.begin + 1
+        ))
     }
 
     /// A value that a thread looked at, and that had changed when the thread acted on it.

@@ -12,6 +12,7 @@ use super::source::Around;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::Blocked;
 use crate::rt::event::{Event, Site, Trace, is_of_std};
+use crate::rt::exec::held::Datum;
 
 /// The places of a block's life, as far as they are known, and of a use of memory that is no block.
 #[derive(Clone, Debug, Default)]
@@ -23,11 +24,14 @@ pub(crate) struct Life {
     pub(crate) faulted: Option<String>,
 }
 
-/// The callers of operations with a site outside the program, as far as they are known. The key is
-/// the thread, and the index of the operation's event in that thread; the event may not have
-/// happened yet.
+/// The callers of operations with a site outside the program, and the data behind locks, as far as
+/// they are known. The key is the thread, and the index of the operation's event in that thread;
+/// the event may not have happened yet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Callers(BTreeMap<(ThreadId, u32), FileLine>);
+pub(crate) struct Callers {
+    places: BTreeMap<(ThreadId, u32), FileLine>,
+    data: BTreeMap<(ThreadId, u32), Datum>,
+}
 
 impl Callers {
     /// Takes the places from the stacks of the calls. `site` is a place of the program.
@@ -36,18 +40,31 @@ impl Callers {
         site: Site,
     ) -> Callers {
         let known = stacks.filter_map(|(event, stack)| Some((event, line(stack, site)?)));
-        Callers(known.collect())
+        Callers {
+            places: known.collect(),
+            data: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn of_event(&self, event: &Event) -> Option<&FileLine> {
-        self.0.get(&(event.thread, event.index))
+        self.places.get(&(event.thread, event.index))
+    }
+
+    /// Adds the data that an event has found or left.
+    pub(crate) fn add_data(&mut self, event: (ThreadId, u32), datum: Datum) {
+        self.data.insert(event, datum);
+    }
+
+    /// The data behind the lock that the event takes, releases or downgrades.
+    pub(super) fn data(&self, event: &Event) -> Option<&Datum> {
+        self.data.get(&(event.thread, event.index))
     }
 
     /// The place where a waiting thread called its operation. The events of the thread are in this
     /// trace.
     pub(crate) fn of_waiting(&self, waiting: &Blocked, trace: &Trace) -> Option<&FileLine> {
         let next = trace.positions_of(waiting.thread).len() as u32;
-        self.0.get(&(waiting.thread, next))
+        self.places.get(&(waiting.thread, next))
     }
 }
 

@@ -6,6 +6,7 @@
 //! shows. An operation has two wordings: as announced, before it happens, and as it happened, with
 //! its values.
 
+mod data;
 mod pointers;
 mod receivers;
 mod results;
@@ -20,6 +21,7 @@ use self::receivers::{raced, receivers, written};
 use self::timeouts::Unnotified;
 use super::changes;
 use super::source::Sources;
+use super::text::View;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{
@@ -27,6 +29,7 @@ use crate::rt::event::operation::{
 };
 use crate::rt::event::verdict::{Block, End, Wrong};
 use crate::rt::event::{Event, Site, Trace};
+use crate::rt::exec::held::Datum;
 use crate::rt::object::count;
 use crate::rt::object::machine::Machine;
 use crate::rt::plural::counted;
@@ -43,16 +46,20 @@ pub(super) struct Names<'a> {
     /// How the waits ended that no notification ended.
     unnotified: BTreeMap<(ThreadId, u32), Unnotified>,
     pointers: Pointers,
+    /// What is behind a lock at the events that take or release it, in words.
+    data: BTreeMap<(ThreadId, u32), String>,
 }
 
 impl<'a> Names<'a> {
     /// Names for all threads and objects in the events and the end of an execution.
-    pub(super) fn new(
-        end: &End,
-        trace: &Trace,
-        machine: &'a Machine,
-        given: &'a [(ThreadId, String)],
-    ) -> Names<'a> {
+    pub(super) fn new(view: &View<'a>) -> Names<'a> {
+        let View {
+            end,
+            trace,
+            machine,
+            given,
+            ..
+        } = *view;
         let mut sources = Sources::default();
         let pointers = Pointers::of(trace, machine);
         let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
@@ -144,8 +151,10 @@ impl<'a> Names<'a> {
             },
             _ => None,
         };
+        let data = data::words(view, &pointers);
         Names {
             machine,
+            data,
             threads,
             objects,
             memory,
@@ -194,6 +203,11 @@ impl<'a> Names<'a> {
             Region::Thread(thread) | Region::Token(thread) => self.thread(thread),
             _ => self.object(object),
         }
+    }
+
+    /// The words for a value behind a lock.
+    pub(super) fn datum(&self, datum: &Datum) -> Option<String> {
+        data::value(datum, self.machine, &self.pointers)
     }
 
     pub(super) fn value(&self, object: ObjectId, bits: u64) -> String {
@@ -357,6 +371,15 @@ impl<'a> Names<'a> {
     /// The words for an operation that has happened, with its values; the value that was read has
     /// the number of the event that wrote it.
     pub(super) fn happened_after(&self, event: &Event, from: Option<usize>) -> String {
+        let happened = self.without_data(event, from);
+        match self.data.get(&(event.thread, event.index)) {
+            Some(data) => format!("{happened} ({data})"),
+            None => happened,
+        }
+    }
+
+    /// [`Names::happened_after`], without the data behind a lock.
+    fn without_data(&self, event: &Event, from: Option<usize>) -> String {
         let object = event.operation.object;
         let name = || self.object(object);
         let value = |bits| self.value(object, bits);
