@@ -39,6 +39,7 @@ pub(crate) use crate::rt::doors::{
     may_leak, must_free, name_object, note_block, note_data, note_raw_reference, note_written,
     shown_data, std_counts, track, undo_at_end, value_is_gone,
 };
+use crate::rt::event::held::Datum;
 use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::id::ThreadId;
 pub(crate) use crate::rt::event::operation::{
@@ -48,7 +49,6 @@ use crate::rt::event::operation::{Choice, Operation, Reason};
 use crate::rt::exec::{delay, state_capture};
 pub(crate) use crate::rt::statics::ONCE_RUNS;
 use exec::current;
-use exec::held::Datum;
 pub(crate) use exec::locals::Local;
 use exec::{announce, aside, context};
 pub(crate) use object::count::{HEADER, WEAK};

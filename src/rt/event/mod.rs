@@ -11,6 +11,7 @@
 pub(crate) mod class;
 pub(crate) mod fence;
 pub(crate) mod grant;
+pub(crate) mod held;
 pub(crate) mod id;
 pub(crate) mod label;
 pub(crate) mod mix;

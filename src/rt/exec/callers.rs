@@ -16,14 +16,17 @@ use std::ops::Deref;
 use std::ptr;
 use std::rc::Rc;
 
+use crate::rt::event::held::Held;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::{Site, foreign};
-use crate::rt::exec::held::{HELD_MAX, Held};
 
 /// The most stacks that are captured in an execution. A capture takes longer than everything else
 /// that is done for an operation.
 const STACKS_MAX: usize = 100;
+
+/// The most critical sections' begins and ends of an execution with data that is kept.
+const HELD_MAX: usize = 10_000;
 
 /// An operation with a site outside of the program's source.
 #[derive(Debug)]

@@ -9,32 +9,9 @@ use std::any::{TypeId, type_name};
 use std::marker::PhantomData;
 
 use super::context;
-use crate::rt::event::id::ThreadId;
+use crate::rt::event::held::{Datum, Held};
 use crate::rt::heap::contents;
 use crate::rt::rare::rarely;
-
-/// Data behind a lock at one moment.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Datum {
-    /// A value, as `Debug` prints it.
-    Value(String),
-    /// The address in a raw pointer.
-    Pointer(u64),
-    /// A hash of the bytes of any other data.
-    Bytes(u64),
-}
-
-/// The data at an event that takes or releases a lock.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) thread: ThreadId,
-    /// The index of the event in its thread, counted from 0.
-    pub(crate) index: u32,
-    pub(crate) datum: Datum,
-}
-
-/// The most moments that are kept of an execution.
-pub(super) const HELD_MAX: usize = 10_000;
 
 /// The identity of a type without its lifetimes. A type with the identity of a type that has no
 /// lifetimes is that type.
@@ -60,12 +37,11 @@ fn identity<T: ?Sized>() -> TypeId {
     of.identity()
 }
 
-impl Datum {
-    /// The data, if it has any bytes.
-    fn of<T: ?Sized>(data: &T) -> Option<Datum> {
-        let bytes = size_of_val(data);
-        let address = (&raw const *data).cast::<()>();
-        macro_rules! one_of {
+/// The data, if it has any bytes.
+fn datum_of<T: ?Sized>(data: &T) -> Option<Datum> {
+    let bytes = size_of_val(data);
+    let address = (&raw const *data).cast::<()>();
+    macro_rules! one_of {
             ($($plain:ty),*) => {
                 $(
                     if identity::<T>() == TypeId::of::<$plain>() {
@@ -79,21 +55,20 @@ impl Datum {
                 )*
             };
         }
-        one_of!(
-            bool, char, u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64
-        );
-        let name = type_name::<T>();
-        let is_pointer = name.starts_with("*const ") || name.starts_with("*mut ");
-        if is_pointer && bytes == size_of::<*const ()>() {
-            // SAFETY: no path begins like the name of a raw pointer, and this one consists of its
-            // address only.
-            let pointer = unsafe { *address.cast::<*const ()>() };
-            return Some(Datum::Pointer(pointer.addr() as u64));
-        }
-        // SAFETY: the memory of a reference can be read.
-        let hash = || unsafe { contents::of_bytes(address.expose_provenance(), bytes) };
-        (bytes > 0).then(|| Datum::Bytes(hash()))
+    one_of!(
+        bool, char, u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64
+    );
+    let name = type_name::<T>();
+    let is_pointer = name.starts_with("*const ") || name.starts_with("*mut ");
+    if is_pointer && bytes == size_of::<*const ()>() {
+        // SAFETY: no path begins like the name of a raw pointer, and this one consists of its
+        // address only.
+        let pointer = unsafe { *address.cast::<*const ()>() };
+        return Some(Datum::Pointer(pointer.addr() as u64));
     }
+    // SAFETY: the memory of a reference can be read.
+    let hash = || unsafe { contents::of_bytes(address.expose_provenance(), bytes) };
+    (bytes > 0).then(|| Datum::Bytes(hash()))
 }
 
 /// Whether the execution is run to be reported.
@@ -110,7 +85,7 @@ pub(crate) fn shown<T: ?Sized>(data: &T) -> Option<Datum> {
         return None;
     }
     // The text of the data is no allocation of the program.
-    context::with(|_| Datum::of(data)).ok().flatten()
+    context::with(|_| datum_of(data)).ok().flatten()
 }
 
 /// Notes that the last event of the thread that runs has found or left this data.
@@ -139,27 +114,27 @@ mod tests {
     #[test]
     fn only_values_without_padding_are_shown_and_other_data_by_its_bytes() {
         let value = |text: &str| Some(Datum::Value(text.to_owned()));
-        assert_eq!(Datum::of(&11_u8), value("11"));
-        assert_eq!(Datum::of(&-1_i128), value("-1"));
-        assert_eq!(Datum::of(&true), value("true"));
-        assert_eq!(Datum::of(&'x'), value("'x'"));
-        assert_eq!(Datum::of(&0.5), value("0.5"));
-        assert_eq!(Datum::of(&[1_u16, 2]), value("[1, 2]"));
+        assert_eq!(datum_of(&11_u8), value("11"));
+        assert_eq!(datum_of(&-1_i128), value("-1"));
+        assert_eq!(datum_of(&true), value("true"));
+        assert_eq!(datum_of(&'x'), value("'x'"));
+        assert_eq!(datum_of(&0.5), value("0.5"));
+        assert_eq!(datum_of(&[1_u16, 2]), value("[1, 2]"));
         let null: *mut String = std::ptr::null_mut();
-        assert_eq!(Datum::of(&null), Some(Datum::Pointer(0)));
-        assert_eq!(Datum::of(&()), None);
+        assert_eq!(datum_of(&null), Some(Datum::Pointer(0)));
+        assert_eq!(datum_of(&()), None);
         // A type of this name is no number.
         #[derive(Clone, Copy)]
         #[expect(non_camel_case_types, reason = "the name is the point")]
         struct u32(#[expect(dead_code, reason = "the bytes are read")] core::primitive::u32);
-        assert!(matches!(Datum::of(&u32(1)), Some(Datum::Bytes(_))));
-        let (one, two) = (Datum::of("one"), Datum::of("two"));
+        assert!(matches!(datum_of(&u32(1)), Some(Datum::Bytes(_))));
+        let (one, two) = (datum_of("one"), datum_of("two"));
         assert!(matches!(
             (&one, &two),
             (Some(Datum::Bytes(_)), Some(Datum::Bytes(_)))
         ));
         assert_ne!(one, two);
         let slice: &[std::primitive::u32] = &[1, 2];
-        assert!(matches!(Datum::of(slice), Some(Datum::Bytes(_))));
+        assert!(matches!(datum_of(slice), Some(Datum::Bytes(_))));
     }
 }

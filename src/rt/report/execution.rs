@@ -278,7 +278,7 @@ impl<'a> Gathering<'a> {
         clocks.extend(view.trace, &view.machine.sets);
         let mut gathering = Gathering {
             view,
-            names: Names::new(view),
+            names: Names::new(view.end, view.trace, view.machine, view.given, view.callers),
             clocks,
             threads: Vec::new(),
             objects: Vec::new(),

@@ -10,7 +10,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     if view.log.is_empty() {
         return String::new();
     }
-    let names = Names::new(view);
+    let names = Names::new(view.end, view.trace, view.machine, view.given, view.callers);
     let said = view.log.iter().map(|said| names.thread(said.thread));
     let said: Vec<String> = said.collect();
     let width = said.iter().map(|name| name.chars().count()).max();

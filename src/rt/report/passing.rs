@@ -18,7 +18,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let (number, schedule) = (view.executions, view.schedule);
     let events = counted(view.trace.len() as u64, "event");
     let mut out = format!("dpor: execution {number} ({end}, {events}): {schedule}\n");
-    let names = Names::new(view);
+    let names = Names::new(view.end, view.trace, view.machine, view.given, view.callers);
     table::write(&mut out, view, &names);
     unseen::write(&mut out, &text::old_events(view, &names));
     out.push_str(&log::render(view));

@@ -11,11 +11,11 @@ use super::text::View;
 use super::words::Names;
 use super::{changes, publication};
 use crate::rt::event::Event;
+use crate::rt::event::held::Datum;
 use crate::rt::event::id::ObjectId;
 use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{OpKind, Outcome, Rmw};
 use crate::rt::event::verdict::{Blocked, End, Lost};
-use crate::rt::exec::held::Datum;
 
 /// One sentence with the name of the mistake, if a pattern fits.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
@@ -71,7 +71,7 @@ pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
 
 /// [`story`] of the data behind a lock.
 fn story_of_data(view: &View<'_>, names: &Names<'_>, object: ObjectId) -> Option<String> {
-    let mut sections = sections::of(view);
+    let mut sections = sections::of(view.trace, view.callers);
     sections.retain(|it| it.object == object);
     let begin = names.datum(sections.first()?.found.as_ref()?)?;
     let mut story = format!("{}: {begin}", names.object(object));
@@ -351,7 +351,7 @@ impl Told<'_> {
 
     /// [`Told::lost_update`] over two critical sections.
     fn lost_data(&self) -> Option<String> {
-        let sections = sections::of(self.view);
+        let sections = sections::of(self.view.trace, self.view.callers);
         let [look, change, act] = self.overwritten(&sections)?;
         Some(format!(
             "a lost update: {0} read {1} (event {2}), {3} changed it (event {4}), and {0} overwrote that (event {5})",
@@ -384,7 +384,7 @@ impl Told<'_> {
 
     /// [`Told::check_then_act`] over two critical sections.
     fn checked_data(&self) -> Option<String> {
-        let sections = sections::of(self.view);
+        let sections = sections::of(self.view.trace, self.view.callers);
         let [look, change, act] = self.look_change_act(&sections)?;
         Some(format!(
             "check, then act: what {} saw of {} (event {}) was no longer so (event {}) when it went on (event {})",

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::source::Around;
+use crate::rt::event::held::Datum;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::Blocked;
 use crate::rt::event::{Event, Site, Trace, is_of_std};
-use crate::rt::exec::held::Datum;
 
 /// The places of a block's life, as far as they are known, and of a use of memory that is no block.
 #[derive(Clone, Debug, Default)]

@@ -3,11 +3,11 @@
 //! A critical section that changes nothing is to the data what a load is to an atomic, and one that
 //! changes it is a write. So a mistake over two critical sections has the same name.
 
-use super::text::View;
-use crate::rt::event::Event;
+use super::places::Callers;
+use crate::rt::event::held::Datum;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::OpKind;
-use crate::rt::exec::held::Datum;
+use crate::rt::event::{Event, Trace};
 
 /// A critical section. Events are given by their positions.
 #[derive(Debug)]
@@ -59,10 +59,10 @@ fn does(event: &Event) -> Option<Does> {
 
 /// All critical sections, in the order of their begins. A thread that holds several read locks of
 /// one object releases the last one first.
-pub(super) fn of(view: &View<'_>) -> Vec<Section> {
+pub(super) fn of(trace: &Trace, callers: &Callers) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    for (at, event) in view.trace.events().iter().enumerate() {
-        let datum = || view.callers.data(event).cloned();
+    for (at, event) in trace.events().iter().enumerate() {
+        let datum = || callers.data(event).cloned();
         match does(event) {
             Some(Does::Takes) => sections.push(Section {
                 thread: event.thread,

@@ -69,7 +69,7 @@ pub(crate) type Panic<'a> = (&'a str, Option<(&'a str, u32, u32)>);
 
 /// The events: the thread, the words and the place of each.
 pub(crate) fn events(view: &View<'_>) -> Vec<(String, String, Site)> {
-    let names = Names::new(view);
+    let names = Names::new(view.end, view.trace, view.machine, view.given, view.callers);
     let events = view.trace.events().iter();
     events
         .map(|event| {
@@ -84,7 +84,7 @@ pub(crate) fn events(view: &View<'_>) -> Vec<(String, String, Site)> {
 
 /// The report.
 pub(crate) fn render(view: &View<'_>) -> String {
-    let names = Names::new(view);
+    let names = Names::new(view.end, view.trace, view.machine, view.given, view.callers);
     let mut out = panicked(view, &names);
     for fact in facts(view, &names) {
         let _ = writeln!(out, "{fact}");

@@ -20,8 +20,9 @@ use self::pointers::Pointers;
 use self::receivers::{raced, receivers, written};
 use self::timeouts::Unnotified;
 use super::changes;
+use super::places::Callers;
 use super::source::Sources;
-use super::text::View;
+use crate::rt::event::held::Datum;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{
@@ -29,7 +30,6 @@ use crate::rt::event::operation::{
 };
 use crate::rt::event::verdict::{Block, End, Wrong};
 use crate::rt::event::{Event, Site, Trace};
-use crate::rt::exec::held::Datum;
 use crate::rt::object::count;
 use crate::rt::object::machine::Machine;
 use crate::rt::plural::counted;
@@ -52,14 +52,13 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Names for all threads and objects in the events and the end of an execution.
-    pub(super) fn new(view: &View<'a>) -> Names<'a> {
-        let View {
-            end,
-            trace,
-            machine,
-            given,
-            ..
-        } = *view;
+    pub(super) fn new(
+        end: &End,
+        trace: &Trace,
+        machine: &'a Machine,
+        given: &'a [(ThreadId, String)],
+        callers: &Callers,
+    ) -> Names<'a> {
         let mut sources = Sources::default();
         let pointers = Pointers::of(trace, machine);
         let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
@@ -151,7 +150,7 @@ impl<'a> Names<'a> {
             },
             _ => None,
         };
-        let data = data::words(view, &pointers);
+        let data = data::words((trace, callers), machine, &pointers);
         Names {
             machine,
             data,

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::pointers::Pointers;
+use crate::rt::event::Trace;
+use crate::rt::event::held::Datum;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::AtomicType;
-use crate::rt::exec::held::Datum;
 use crate::rt::object::machine::Machine;
+use crate::rt::report::places::Callers;
 use crate::rt::report::sections::{self, Section};
-use crate::rt::report::text::View;
 
 /// The words for a value. Other data has none.
 pub(super) fn value(datum: &Datum, machine: &Machine, pointers: &Pointers) -> Option<String> {
@@ -21,12 +22,16 @@ pub(super) fn value(datum: &Datum, machine: &Machine, pointers: &Pointers) -> Op
 }
 
 /// The words for each event that takes or releases a lock, by thread and index.
-pub(super) fn words(view: &View<'_>, pointers: &Pointers) -> BTreeMap<(ThreadId, u32), String> {
+pub(super) fn words(
+    (trace, callers): (&Trace, &Callers),
+    machine: &Machine,
+    pointers: &Pointers,
+) -> BTreeMap<(ThreadId, u32), String> {
     let mut words = BTreeMap::new();
-    let value = |datum: &Option<Datum>| value(datum.as_ref()?, view.machine, pointers);
-    for section in sections::of(view) {
+    let value = |datum: &Option<Datum>| value(datum.as_ref()?, machine, pointers);
+    for section in sections::of(trace, callers) {
         let key = |at: usize| {
-            let event = &view.trace.events()[at];
+            let event = &trace.events()[at];
             (event.thread, event.index)
         };
         let found = value(&section.found);
