@@ -610,6 +610,8 @@ pub struct Builder {
     /// Maximum number of weak compare-exchanges of a thread, in each execution, that may fail
     /// spuriously, if any may. A further pass ([`Builder::thorough`]) has 1.
     pub(crate) spurious_failures_max: u32,
+    /// Whether spurious wake-ups are those of std's waits alone, and not of loom's `Notify`.
+    pub(crate) wakeups_of_std_alone: bool,
     /// Whether a reader of a lock waits until the writers that wait have had their turn. A further
     /// pass and a schedule of such a pass switch this on.
     pub(crate) writers_first: bool,
@@ -732,6 +734,7 @@ impl Builder {
             weakened: env.text("DPOR_WEAKEN")?,
             weakest_orderings: env.switch("DPOR_ORDERINGS")?.unwrap_or(false),
             spurious_failures_max: u32::MAX,
+            wakeups_of_std_alone: false,
             writers_first: false,
         })
     }

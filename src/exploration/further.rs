@@ -33,7 +33,7 @@ const KINDS: [Kind; 3] = [
     Kind {
         kind: AssumptionKind::SpuriousWakeups,
         is_on: |it| it.spurious_wakeups > 0,
-        switch_on: |it| it.spurious_wakeups = 1,
+        switch_on: |it| (it.spurious_wakeups, it.wakeups_of_std_alone) = (1, true),
     },
     Kind {
         kind: AssumptionKind::SpuriousFailures,

@@ -32,6 +32,7 @@ impl Builder {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
             spurious_failures_max: self.spurious_failures_max,
+            wakeups_of_std_alone: self.wakeups_of_std_alone,
             spurious_wakeups: self.spurious_wakeups,
             writers_first: self.writers_first,
             timeout_bound: self.timeout_bound,

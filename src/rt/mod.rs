@@ -460,20 +460,20 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
 /// also ended by another thread, since that happens if the wait does not end spuriously: it would
 /// be the same trace.
 pub(crate) fn wakes_up(site: event::Site) -> bool {
-    choose_wakeup(Choice::MayWakeUp, site)
+    choose_wakeup(Choice::MayWakeUp, site, 2)
 }
 
 /// Whether the timed wait of the current thread, which no other thread has ended, ended spuriously
 /// and not because of the time; as [`wakes_up`].
 pub(crate) fn has_woken_up(site: event::Site) -> bool {
-    choose_wakeup(Choice::HasWokenUp, site)
+    choose_wakeup(Choice::HasWokenUp, site, 2)
 }
 
-fn choose_wakeup(what: Choice, site: event::Site) -> bool {
+fn choose_wakeup(what: Choice, site: event::Site, options: u32) -> bool {
     if !context::may_wake_up(site) {
         return false;
     }
-    let kind = OpKind::Choose { options: 2, what };
+    let kind = OpKind::Choose { options, what };
     let answer = nowhere_at(kind, site);
     let may = matches!(answer, Answer::Done(Outcome::Value(1)));
     if may {
@@ -495,14 +495,25 @@ pub(crate) fn park_here() -> bool {
         (!may_wake_up).then_some(Operation { object, kind })
     }));
     if may_wake_up && let Some(me) = current() {
-        waited(on_token(me, park(site)));
+        waited(on_token(me, park(site, 2)));
     }
     !matches!(answer, Answer::Outside)
 }
 
+/// The operation with which the current thread waits for the token of loom's `Notify` at this
+/// place. Loom's own tests count on it that such a wait ends for a notification.
+pub(crate) fn wait_for_notification(site: event::Site) -> OpKind {
+    let options = if context::wakeups_of_std_alone() {
+        1
+    } else {
+        2
+    };
+    park(site, options)
+}
+
 /// The operation with which the current thread waits for a token at this place.
-pub(crate) fn park(site: event::Site) -> OpKind {
-    if wakes_up(site) {
+fn park(site: event::Site, options: u32) -> OpKind {
+    if choose_wakeup(Choice::MayWakeUp, site, options) {
         OpKind::EndForNoReason
     } else {
         OpKind::Park

@@ -66,7 +66,7 @@ impl Notify {
     /// [`Notify::wait`] at this place in the program.
     pub(crate) fn wait_at(&self, site: &'static Location<'static>) {
         // Another thread may notify meanwhile, which changes the memory that the target reads.
-        let kind = rt::park(site);
+        let kind = rt::wait_for_notification(site);
         let answer = rt::waited(rt::perform_at(self.target(), kind, site));
         if let Answer::Outside = answer {
             let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -409,3 +409,26 @@ fn what_locks_and_channels_publish_is_seen() {
     };
     assert_eq!(passes(parked), 1);
 }
+
+#[test]
+fn the_first_event_of_a_model_may_have_several_outcomes() {
+    // The exploration forgot what was planned at the first event, and made it again for ever.
+    for times in [1, 2, 3] {
+        let under = |mut builder: Builder| {
+            builder.spurious_failures = true;
+            builder.max_permutations = Some(100);
+            let report = builder.explore(move || {
+                let x = AtomicUsize::new(0);
+                for _ in 0..times {
+                    _ = x.compare_exchange_weak(0, 0, Relaxed, Relaxed);
+                }
+            });
+            let report = report.expect("nothing fails");
+            assert!(report.complete, "{report}");
+            report.executions
+        };
+        let both = under(c11());
+        assert!(both > times);
+        assert_eq!(both, under(super::sc()));
+    }
+}

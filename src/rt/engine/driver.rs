@@ -388,8 +388,9 @@ impl Driver {
         }
         if let Some(weak) = &self.weak {
             cold_path();
-            weak.borrow_mut()
-                .begin((self.replayed > 0).then_some(self.replayed));
+            // A branch at the first event has no event in common with the execution before.
+            let goes_on = self.replayed > 0 || self.plan.branches;
+            weak.borrow_mut().begin(goes_on.then_some(self.replayed));
         }
         self.find_break();
         // An execution that is made again may be longer than its plan.

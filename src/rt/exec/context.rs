@@ -431,6 +431,15 @@ pub(crate) fn may_wake_up(site: Site) -> bool {
     !is_off(Behaviour::SpuriousWakeup, site) && may_wake_up_if_on(site)
 }
 
+/// Whether spurious wake-ups are those of std's waits alone.
+pub(crate) fn wakeups_of_std_alone() -> bool {
+    with(|runtime| {
+        let inner = runtime.inner.borrow();
+        inner.driver.machine.limits.wakeups_of_std_alone
+    })
+    .unwrap_or(false)
+}
+
 /// [`may_wake_up`] where spurious wake-ups may be explored. Notes the place.
 #[cold]
 fn may_wake_up_if_on(site: Site) -> bool {

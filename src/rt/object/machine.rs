@@ -57,6 +57,9 @@ pub(crate) struct Limits {
     pub(crate) spurious_failures_max: u32,
     /// The number of waits of a thread that may end spuriously.
     pub(crate) spurious_wakeups: u32,
+    /// Whether these are waits of std's alone. Loom's `Notify` makes the choice all the same, so
+    /// that a schedule fits whether they are or not, and has one option.
+    pub(crate) wakeups_of_std_alone: bool,
     /// Whether a reader of a lock waits until the writers that wait have had their turn.
     pub(crate) writers_first: bool,
     /// Whether the panic of a thread ends only this thread, and is not a failure.
@@ -86,6 +89,7 @@ impl Default for Limits {
             spurious_failures: false,
             spurious_failures_max: u32::MAX,
             spurious_wakeups: 0,
+            wakeups_of_std_alone: false,
             writers_first: false,
             catches_panics: false,
             detached_may_block: false,
