@@ -554,8 +554,9 @@ pub struct Builder {
     /// the `tracing` events of the execution).
     ///
     /// Where executions are long, fewer are run. All attempts for one failure together are limited
-    /// to 250 events for each of these executions, or to twice the events of the exploration up to
-    /// the failure if that is more. An attempt ends behind twice the events of the execution that
+    /// to twice the events of the execution that failed for each of these executions, at least 250
+    /// and at most 1000, or to twice the events of the exploration up to the failure if that is
+    /// more. An attempt ends behind twice the events of the execution that
     /// failed and 64 more: an execution that is longer is not easier to read. Beyond that limit,
     /// the failure and what the report says of it are confirmed by about ten replays.
     ///

@@ -14,6 +14,7 @@
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
+use std::ops::RangeInclusive;
 
 use crate::config::Builder;
 use crate::diagnose::orderings::suggest_orderings;
@@ -47,10 +48,10 @@ use crate::verdict::failure::place;
 /// The most pairs that are tried in the other order.
 const PAIRS_MAX: usize = 64;
 
-/// Number of events for each execution of the search for a simpler one (`Builder::simplify`). The
-/// product limits the events of all attempts for one failure. Most executions have fewer events. If
-/// executions are longer, fewer of them run.
-const EVENTS_EACH: u64 = 250;
+/// Number of events for each execution of the search for a simpler one (`Builder::simplify`): twice
+/// the events of the execution that failed, at least and at most this. The product limits the
+/// events of all attempts for one failure. If executions are longer, fewer of them run.
+const EVENTS_EACH: RangeInclusive<u64> = 250..=1000;
 
 /// How many times the events of the exploration may be spent on the attempts, if that is more.
 const TIMES_FOUND: u64 = 2;
@@ -70,9 +71,11 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Creates the budget for a failure that was found after this number of events.
-    fn of(simplify: u64, events: u64) -> Budget {
-        let fixed = EVENTS_EACH.saturating_mul(simplify);
+    /// Creates the budget for a failure that was found after this number of events, in an execution
+    /// with that `length`.
+    fn of(simplify: u64, events: u64, length: u64) -> Budget {
+        let each = (2 * length).clamp(*EVENTS_EACH.start(), *EVENTS_EACH.end());
+        let fixed = each.saturating_mul(simplify);
         let left = fixed.max(TIMES_FOUND.saturating_mul(events));
         Budget {
             left,
@@ -160,8 +163,9 @@ impl Probe<'_> {
     /// and no other execution is shown.
     pub(crate) fn minimize(&mut self, found: &mut Found, repeat: bool) -> Minimized {
         suggest_orderings(&mut found.end, &found.driver.trace);
-        let events = found.driver.stats.events + found.driver.trace.len() as u64;
-        self.budget = Budget::of(self.settings.simplify, events);
+        let length = found.driver.trace.len() as u64;
+        let events = found.driver.stats.events + length;
+        self.budget = Budget::of(self.settings.simplify, events, length);
         let told = !matches!(
             found.end,
             End::TooManyEvents { .. }

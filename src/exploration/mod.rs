@@ -23,7 +23,7 @@ pub(crate) mod summary;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::{Builder, Memory};
+use crate::config::{Builder, Memory, Order};
 use crate::diagnose::reproduce::may_come_again;
 use crate::exploration::first_waits::FirstWait;
 use crate::verdict::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -259,7 +259,7 @@ fn explored_under(
         preemption_bound: None,
         switch_bound: None,
         delay_bound: None,
-        order: crate::Order::DepthFirst,
+        order: Order::DepthFirst,
         ..settings.clone()
     };
     let mut weak = explored(&under_c11, main, None, site)?;
