@@ -604,3 +604,17 @@ fn a_bound_or_an_order_leaves_weak_memory_in() {
         ));
     }
 }
+
+#[test]
+fn a_model_with_one_trace_runs_once_within_a_bound() {
+    static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(3);
+    let report = builder.check(|| {
+        RUNS.fetch_add(1, SeqCst);
+        thread::spawn(|| ()).join().unwrap();
+    });
+    assert!(report.complete, "{report}");
+    assert_eq!((report.executions, report.reruns), (1, 0));
+    assert_eq!(RUNS.load(SeqCst), 1);
+}

@@ -479,7 +479,9 @@ impl Exploration<'_> {
                     if !watch.go_on(between, log) {
                         return false;
                     }
-                    *paused = rarely!(spent + between.driver.stats.events >= events);
+                    let is_due = rarely!(spent + between.driver.stats.events >= events);
+                    // A search at its end needs no turn of the other one.
+                    *paused = is_due && between.driver.more();
                     !*paused
                 })
             });
