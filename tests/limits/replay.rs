@@ -112,6 +112,7 @@ fn what_has_begun_early_begins_early_again() {
     // Who preempts has to know what the others are about to do, so all begin at once.
     let mut builder = Builder::new();
     builder.preemption_bound = Some(1);
+    builder.algorithm = dpor::Algorithm::Bounded;
     builder.simplify = 0;
     let body = || {
         let begun = std::sync::Arc::new(AtomicBool::new(false));
