@@ -499,7 +499,7 @@ impl Probe<'_> {
             block: found.end.block().filter(|_| self.settings.simplify > 0),
             callers: callers
                 && nowhere.any(|(operation, site)| {
-                    stands_nowhere(&operation, site) || operation.kind.shows_data()
+                    stands_nowhere(&operation, site) || operation.kind.takes_lock()
                 }),
             only_bad_memory: false,
         };

@@ -256,11 +256,8 @@ fn explored_under(
             limit if !is_bounded => limit,
             limit => Some(limit.map_or(most, |limit| limit.min(most))),
         },
-        preemption_bound: None,
-        switch_bound: None,
-        delay_bound: None,
         order: Order::DepthFirst,
-        ..settings.clone()
+        ..settings.unbounded()
     };
     let mut weak = explored(&under_c11, main, None, site)?;
     if is_bounded && weak.verdict != Verdict::Complete {
@@ -371,9 +368,7 @@ impl<'a> Exploration<'a> {
         };
         (exploration, driver)
     }
-}
 
-impl<'a> Exploration<'a> {
     /// [`Exploration::search`] that takes turns with an exploration with the settings `unbounded`.
     /// Returns the exploration that has ended first, with its driver, and a failure that the other
     /// one has met.

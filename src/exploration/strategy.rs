@@ -157,12 +157,19 @@ impl Builder {
             return None;
         }
         Some(Builder {
+            progress: Some(false),
+            ..self.unbounded()
+        })
+    }
+
+    /// Returns these settings without a bound.
+    pub(crate) fn unbounded(&self) -> Builder {
+        Builder {
             preemption_bound: None,
             switch_bound: None,
             delay_bound: None,
-            progress: Some(false),
             ..self.clone()
-        })
+        }
     }
 
     /// Whether executions under sequential consistency are checked for weak behaviour.

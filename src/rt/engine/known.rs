@@ -13,7 +13,7 @@
 
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::operation::OpKind;
 use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::{Event, Trace};
 use crate::rt::memory::clocks::{NOTHING, Row, Rows};
@@ -160,13 +160,11 @@ impl Known {
             kind if kind.is_atomic() => Grant::Nothing,
             kind => Grant::of(kind, outcome, label.class()),
         };
-        let (learns, tells) = match grant {
-            Grant::Nothing | Grant::Spawn { .. } | Grant::Join { .. } => (false, false),
-            Grant::Learn => (true, false),
-            Grant::Tell => (false, true),
-            _ => return false,
-        };
-        if outcome.is_released() {
+        let is_known = matches!(
+            grant,
+            Grant::Nothing | Grant::Spawn { .. } | Grant::Join { .. } | Grant::Learn | Grant::Tell
+        );
+        if !is_known || outcome.is_released() {
             return false;
         }
         let mark = self.rows.mark();
@@ -175,17 +173,18 @@ impl Known {
         match grant {
             Grant::Spawn { child } => self.admit(child, position),
             Grant::Join { child } => self.rows.add(known, self.known(child)),
-            _ if learns => {
+            Grant::Learn => {
                 let told = self.told.get(operation.object.index());
                 self.rows.add(known, told.copied().unwrap_or(NOTHING));
             }
-            _ if tells => self.tell(position, operation.object, known),
+            Grant::Tell => self.tell(position, operation.object, known),
             _ if is_weak => {
                 let source = match kind {
                     OpKind::Store { .. } => NOTHING,
                     _ => self.newest_message(operation.object, (trace, clocks), position),
                 };
-                let order = order_of(kind, outcome);
+                let order = kind.ordering(outcome.succeeded());
+                let order = order.expect("an operation on an atomic has an ordering");
                 if acquires(order) {
                     self.rows.add(known, source);
                 }
@@ -246,21 +245,7 @@ fn is_weak(machine: &Machine, event: &Event) -> bool {
         && matches!(machine.state(object), State::Atomic { ty, .. } if ty.is_weak())
 }
 
-/// Whether the event, which is on an atomic, is a store or a read-modify-write.
+/// Whether the event is a store or a read-modify-write on an atomic.
 fn is_store(event: &Event) -> bool {
-    match event.operation.kind {
-        OpKind::Load { .. } => false,
-        OpKind::CompareExchange { .. } => event.outcome.succeeded(),
-        _ => true,
-    }
-}
-
-/// The ordering of an operation on an atomic that came out so.
-fn order_of(kind: &OpKind, outcome: Outcome) -> std::sync::atomic::Ordering {
-    match *kind {
-        OpKind::CompareExchange { failure, .. } if !outcome.succeeded() => failure,
-        OpKind::CompareExchange { success, .. } => success,
-        OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
-        _ => unreachable!("dpor bug: {kind:?} is on no atomic"),
-    }
+    event.label.writes_atomic() == Some(true)
 }

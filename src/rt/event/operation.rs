@@ -294,22 +294,17 @@ impl OpKind {
     /// Whether an acquisition by another thread, or a change of the values it has read, may have
     /// blocked the operation or made it fail (\[SS\] 8.1).
     pub(crate) const fn may_have_waited(&self) -> bool {
-        matches!(
-            self,
-            OpKind::Lock
-                | OpKind::TryLock
-                | OpKind::ReadLock
-                | OpKind::TryRead
-                | OpKind::WriteLock
-                | OpKind::TryWrite
-                | OpKind::CallOnce { .. }
-                | OpKind::WaitOnce { .. }
-                | OpKind::Send
-                | OpKind::TrySend
-                | OpKind::Park
-                | OpKind::ParkTimeout
-                | OpKind::Wait { .. }
-        )
+        self.takes_lock()
+            || matches!(
+                self,
+                OpKind::CallOnce { .. }
+                    | OpKind::WaitOnce { .. }
+                    | OpKind::Send
+                    | OpKind::TrySend
+                    | OpKind::Park
+                    | OpKind::ParkTimeout
+                    | OpKind::Wait { .. }
+            )
     }
 
     /// Whether the operation is blocked in some state of its object. Most operations never are, so
@@ -375,8 +370,8 @@ impl OpKind {
         )
     }
 
-    /// Whether the operation takes or releases a lock with data behind it.
-    pub(crate) const fn shows_data(&self) -> bool {
+    /// Whether the operation takes a lock with data behind it, or tries to.
+    pub(crate) const fn takes_lock(&self) -> bool {
         matches!(
             self,
             OpKind::Lock

@@ -48,7 +48,7 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
 pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let first = view.trace.at(view.pair?.first);
     let object = first.operation.object;
-    if first.operation.kind.shows_data() || matches!(first.operation.kind, OpKind::Unlock { .. }) {
+    if first.operation.kind.takes_lock() || matches!(first.operation.kind, OpKind::Unlock { .. }) {
         return story_of_data(view, names, object);
     }
     let mut events = (view.trace.events().iter()).filter(|e| e.operation.object == object);
