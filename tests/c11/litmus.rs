@@ -174,7 +174,7 @@ impl Shared {
                 }
             };
             let held = registers.get(name).copied().unwrap_or(0);
-            if (held == value.parse().expect("a number")) == is_equal {
+            if (held == value.parse::<usize>().expect("a number")) == is_equal {
                 let rest = rest.trim();
                 let inner = rest.strip_prefix('{');
                 let inner = inner.and_then(|rest| rest.strip_suffix('}'));

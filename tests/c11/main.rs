@@ -1,10 +1,13 @@
 //! C11 on live closures: litmus programs, algorithms with and without their fences, and schedules.
 
 mod algorithms;
+#[path = "../support/children.rs"]
+mod children;
 mod found;
 mod from_loom;
 mod litmus;
 mod loops;
+mod orderings;
 
 use dpor::cell::UnsafeCell;
 use dpor::{Builder, Failure, FailureKind, Memory};

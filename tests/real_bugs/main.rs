@@ -8,6 +8,7 @@
 
 mod broadcast;
 mod closed_twice;
+mod examples;
 mod freed_channel;
 mod futex_wait;
 mod last_message;
@@ -141,7 +142,7 @@ thread_local! {
 
 /// A loop that waits for `condition`, as one event: an execution that looks too early is given up,
 /// because its next look is that of another execution. A spin loop has as many executions more as
-/// it has idle rounds for free; `tests/loops/waiting.rs` has such loops alone.
+/// it has idle rounds for free; `tests/explored/loops/waiting.rs` has such loops alone.
 fn wait_until(condition: bool) {
     if !condition {
         TOO_EARLY.set(TOO_EARLY.get() + 1);

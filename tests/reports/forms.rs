@@ -132,7 +132,7 @@ fn every_form_of_a_failure_tells_the_same_story() {
             assert!(is_cut || report.contains(switch), "{name}: {event}");
         }
 
-        // The page is the data and a script, which `tests/browser.rs` tries.
+        // The page is the data and a script, which `tests/reports/browser.rs` tries.
         let page = failure.html();
         let (_, data) = page.split_once("id=\"data\">").expect("the data");
         let (data, _) = data.split_once("</script>").expect("its end");

@@ -5,6 +5,9 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+mod browser;
+#[path = "../support/children.rs"]
+mod children;
 mod elements;
 mod failures;
 mod forms;
@@ -13,9 +16,14 @@ mod many;
 #[path = "../support/needs.rs"]
 mod needs;
 mod old_values;
+mod pictures;
 mod pointers;
 #[path = "../support/portable.rs"]
 mod portable;
+mod progress;
+mod shown;
+#[path = "../support/mod.rs"]
+mod support;
 mod values;
 mod waits;
 

@@ -1,0 +1,27 @@
+//! Is each execution that makes a difference explored once, and is every outcome seen?
+
+mod bounds;
+#[path = "../support/channels.rs"]
+mod channels;
+#[path = "../support/children.rs"]
+mod children;
+mod counts;
+#[path = "../support/drawn.rs"]
+mod drawn;
+mod futures;
+mod loops;
+#[path = "../support/needs.rs"]
+mod needs;
+#[path = "../support/orders.rs"]
+mod orders;
+mod outcomes;
+mod published;
+mod random_awaits;
+mod random_live;
+mod random_tasks;
+mod sampling;
+mod search_orders;
+#[path = "../support/mod.rs"]
+mod support;
+mod symptoms;
+mod threads;
