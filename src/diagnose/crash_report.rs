@@ -9,7 +9,8 @@ use crate::exploration::replay_command;
 use crate::rt::event::verdict::Reproduction;
 use crate::rt::exec::crash_report::Unshown;
 use crate::rt::report::places::{Callers, Life};
-use crate::rt::report::text::{self, View};
+use crate::rt::report::text;
+use crate::rt::report::view::View;
 
 pub(crate) fn report(of: &Unshown<'_>) -> String {
     let Unshown {

@@ -31,7 +31,7 @@ use crate::rt::report::execution::Execution;
 use crate::rt::report::loops;
 use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
-use crate::rt::report::text::View;
+use crate::rt::report::view::View;
 use crate::verdict::assumption::PlacesMet;
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::report;

@@ -5,7 +5,7 @@
 //! leaves other waits out.
 
 use super::holders::{Way, holders};
-use super::text::View;
+use super::view::View;
 use super::words::Names;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;

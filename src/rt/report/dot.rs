@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::execution::{Aside, Event, Execution, Fence, Fold, Place, Touch};
-use super::text::short;
+use super::view::short;
 
 /// The most characters of a label; the tooltip has the whole text.
 const LABEL_MAX: usize = 48;

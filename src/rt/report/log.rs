@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::text::View;
+use super::view::View;
 use super::words::Names;
 
 /// A line for each line of the log, below a heading; empty if the log is empty.

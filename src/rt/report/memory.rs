@@ -6,8 +6,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use super::text::{View, at, behind, place, place_of};
-use super::unnumbered::Stands;
+use super::view::{View, at, behind, place, place_of};
 use super::words::Names;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
@@ -399,7 +398,7 @@ fn delayed(out: &mut String, view: &View<'_>, names: &Names<'_>) {
 
 /// Whether the site of an operation differs from the place of its call, which only the stack shows:
 /// the drop of a reference has the site at which the reference was made.
-fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
+pub(super) fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
     let drops = matches!(
         operation.kind,
         OpKind::Release { .. }
@@ -408,14 +407,6 @@ fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
             | OpKind::DropReceiver { .. }
     );
     drops || foreign(site.file()).is_some()
-}
-
-/// The place at which this operation used freed memory.
-pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -> Stands {
-    match &view.life.again {
-        Some(known) if is_seen_from_its_stack(operation, site) => Stands::Seen(known.clone()),
-        _ => Stands::At(site),
-    }
 }
 
 /// The words for the action of a thread that faulted at this address.

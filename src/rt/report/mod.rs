@@ -26,4 +26,5 @@ mod table;
 pub(crate) mod text;
 mod unnumbered;
 mod unseen;
+pub(crate) mod view;
 pub(crate) mod words;

@@ -3,7 +3,8 @@
 //! The table of the report, below a line with the number of the execution, its end, and the
 //! schedule that replays it.
 
-use super::text::{self, View};
+use super::text;
+use super::view::View;
 use super::words::Names;
 use super::{log, table, unseen};
 use crate::rt::event::verdict::End;

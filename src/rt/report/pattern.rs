@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::sections::{self, Section};
-use super::text::View;
+use super::view::View;
 use super::words::Names;
 use super::{changes, publication};
 use crate::rt::event::Event;

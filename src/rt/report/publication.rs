@@ -16,7 +16,7 @@
 use std::sync::atomic::Ordering;
 
 use super::changes;
-use super::text::View;
+use super::view::View;
 use super::words::Names;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Rmw};

@@ -4,7 +4,7 @@
 //! because most failures are read as text.
 
 use super::places::{Callers, Life};
-use super::text::View;
+use super::view::View;
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::said::Said;

@@ -5,7 +5,7 @@
 //! events. Its last rounds are in the events, all alike. The report names the loop and its useless
 //! operations, so that the reader knows where the hint belongs.
 
-use super::text::{View, at, behind, place_of, place_of_waiting};
+use super::view::{View, at, behind, place_of, place_of_waiting};
 use super::words::Names;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::Blocked;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::text::View;
+use super::view::View;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::verdict::End;

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use super::old_values::{OldValues, Store, Use};
 use super::stops::{Stop, stops};
-use super::text::{View, place_of};
 use super::unnumbered;
+use super::view::{View, place_of};
 use super::words::Names;
 use crate::rt::event::Event;
 use crate::rt::event::id::{ObjectId, ThreadId};

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use super::memory::{place_of_use, used_raw};
+use super::memory::{is_seen_from_its_stack, used_raw};
 use super::places::FileLine;
-use super::text::{View, place};
+use super::view::{View, place};
 use super::words::Names;
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::OpKind;
+use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
 use crate::rt::event::{Event, Site};
 
@@ -272,6 +272,14 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
         stands,
     };
     put(rows, view.trace.len(), row);
+}
+
+/// The place at which this operation used freed memory.
+fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -> Stands {
+    match &view.life.again {
+        Some(known) if is_seen_from_its_stack(operation, site) => Stands::Seen(known.clone()),
+        _ => Stands::At(site),
+    }
 }
 
 /// The place where freed memory was used, for a row.
