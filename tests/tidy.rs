@@ -167,6 +167,16 @@ fn sources(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+/// The folders with sources of the library, and of the command beside it.
+const SOURCES: &[&str] = &[
+    "src",
+    "tests",
+    "benches",
+    "examples",
+    "crates/cargo-dpor/src",
+    "crates/cargo-dpor/tests",
+];
+
 /// The files under these folders, each as (path from the root of the crate, text).
 fn texts(folders: &[&str]) -> Vec<(String, String)> {
     let mut files = Vec::new();
@@ -479,7 +489,7 @@ fn no_test_is_skipped_in_silence() {
 
 #[test]
 fn every_file_begins_with_the_concept_that_it_holds() {
-    for (file, text) in texts(&["src"]) {
+    for (file, text) in texts(&["src", "crates/cargo-dpor/src"]) {
         assert!(text.starts_with("//!"), "{file} does not begin with `//!`");
     }
 }
@@ -832,7 +842,7 @@ fn compare(found: impl Iterator<Item = (String, usize)>, known: &[(&str, usize)]
 
 #[test]
 fn comments_name_their_subjects() {
-    let rust = texts(&["src", "tests", "benches", "examples"]).into_iter();
+    let rust = texts(SOURCES).into_iter();
     let mut documents = Vec::new();
     for entry in fs::read_dir(root().join("docs")).expect("the documents") {
         let path = entry.expect("an entry").path();
@@ -867,7 +877,7 @@ fn comments_name_their_subjects() {
 
 #[test]
 fn comments_are_at_most_100_columns_wide() {
-    let rust = texts(&["src", "tests", "benches", "examples"]).into_iter();
+    let rust = texts(SOURCES).into_iter();
     let long = rust.map(|(file, text)| {
         let comments = text
             .lines()
