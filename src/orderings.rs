@@ -255,6 +255,8 @@ pub(crate) fn weakest(
         settings: Builder {
             memory: Memory::C11,
             replay: None,
+            // There are many explorations, and the file is that of one.
+            checkpoint_file: None,
             ..settings.clone()
         },
         main,

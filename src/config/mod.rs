@@ -110,6 +110,26 @@ const MEMORIES: [(&str, Memory); 3] = [
     ("c11", Memory::C11),
 ];
 
+impl Memory {
+    /// Returns the value of `DPOR_MEMORY` that selects this model.
+    pub(crate) fn name(self) -> &'static str {
+        let found = MEMORIES.iter().find(|(_, memory)| *memory == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// The pass under sequential consistency of an exploration by [`Memory::Auto`], for the pass under
+/// C11 that comes behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FirstPass {
+    /// The operation that may have another outcome under C11.
+    pub(crate) operation: String,
+    /// Number of executions.
+    pub(crate) executions: u64,
+    /// The order that the settings name.
+    pub(crate) order: Order,
+}
+
 /// Order in which [`Algorithm::Optimal`] runs the executions it has planned.
 ///
 /// Every order explores every trace exactly once. The orders differ in which traces come early, and
@@ -235,8 +255,8 @@ pub struct Builder {
     pub order: Order,
     /// Memory model of the executions.
     ///
-    /// C11 is explored by [`Algorithm::Optimal`] without a bound or a checkpoint, depth-first, and
-    /// by the algorithms that sample. Where it is not, and with [`Builder::await_loops`],
+    /// C11 is explored by [`Algorithm::Optimal`] without a bound, depth-first, and by the
+    /// algorithms that sample. Where it is not, and with [`Builder::await_loops`],
     /// [`Memory::Auto`] is the same as [`Memory::Sc`]. Replaying a schedule ([`Builder::replay`])
     /// uses the model that the schedule names.
     ///
@@ -616,6 +636,8 @@ pub struct Builder {
     /// Whether a reader of a lock waits until the writers that wait have had their turn. A further
     /// pass and a schedule of such a pass switch this on.
     pub(crate) writers_first: bool,
+    /// The first pass, in the second one.
+    pub(crate) first_pass: Option<Box<FirstPass>>,
 }
 
 impl Default for Builder {
@@ -737,6 +759,7 @@ impl Builder {
             spurious_failures_max: u32::MAX,
             wakeups_of_std_alone: false,
             writers_first: false,
+            first_pass: None,
         })
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::config::{Builder, Executions};
+use crate::config::{Builder, Executions, FirstPass};
 use crate::exploration::checkpoint_file::{Checkpoint, Known};
 use crate::exploration::first_waits::{FirstWait, FirstWaits};
 use crate::exploration::progress::{Progress, above, above_captured};
@@ -37,6 +37,7 @@ use crate::verdict::outcomes::Outcomes;
 use crate::verdict::report;
 use crate::verdict::report::{Limit, called_at, named_at};
 use crate::verdict::vacuous::Vacuous;
+use crate::verdict::weak::WeakMemory;
 
 /// State of the work between two executions.
 pub(crate) struct Watch<'a> {
@@ -62,6 +63,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) outcomes: Option<Box<Outcomes>>,
     /// The places at which std permits a behaviour that may not have been explored.
     pub(crate) met: PlacesMet,
+    /// The operation that the look-out found before the exploration was resumed.
+    pub(crate) weak: Option<String>,
     /// Number of changes of the runtime's list of such places that are known.
     changes: usize,
     /// The places at which tasks are polled that have put a waker where no event shows it, each
@@ -111,10 +114,16 @@ impl<'a> Watch<'a> {
                 Err(error) => panic!("{error}"),
             }
         };
-        let (waits, outcomes, met) = match before {
-            Some(known) => (Some(known.waits), Some(known.outcomes), known.met),
-            None => (None, None, PlacesMet::default()),
+        let (waits, outcomes, met, weak) = match before {
+            Some(known) => {
+                let outcomes = Some(known.outcomes);
+                (Some(known.waits), outcomes, known.met, known.weak)
+            }
+            None => (None, None, PlacesMet::default(), None),
         };
+        if weak.is_some() {
+            driver.look_out_no_more();
+        }
         let takes_loops_for_steps = settings.takes_loops_for_steps();
         Watch {
             settings,
@@ -133,6 +142,7 @@ impl<'a> Watch<'a> {
             },
             outcomes: outcomes.map(Box::new),
             met,
+            weak,
             changes: 0,
             unseen_wakers: Vec::new(),
             takes_loops_for_steps,
@@ -153,6 +163,7 @@ impl<'a> Watch<'a> {
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
         self.outcomes = None;
         self.met = PlacesMet::default();
+        self.weak = None;
         self.unseen_wakers.clear();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.restart();
@@ -253,6 +264,7 @@ impl<'a> Watch<'a> {
                 waits: self.waits.all(),
                 met: self.met.clone(),
                 outcomes: self.outcomes.as_deref().cloned().unwrap_or_default(),
+                weak: self.weak.clone().or_else(|| WeakMemory::found(driver)),
             };
             cold_path();
             checkpoint.tick(driver, known, self.stopped.is_some());
@@ -590,6 +602,13 @@ impl<'a> Watch<'a> {
     /// Ends the progress display, so that later output does not mix with it.
     pub(crate) fn end(&mut self) {
         self.progress.wipe();
+    }
+
+    /// Everything has been explored in the first pass, and the second one follows.
+    pub(crate) fn begin_second_pass(&mut self, first: FirstPass) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.begin_second_pass(first);
+        }
     }
 
     /// Removes the checkpoint file, because everything has been explored.

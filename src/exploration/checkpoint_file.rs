@@ -1,14 +1,14 @@
 //! The file that keeps an unfinished exploration.
 //!
-//! A file consists of the lines that identify the test, the first waits of loops
-//! (`first_waits.rs`), the places at which std permits what may not have been explored
-//! (`assumption.rs`), the outcomes that the test has recorded (`outcomes.rs`), the work that the
-//! explorer has left (`rt/engine/checkpoint.rs`), and a checksum over all of it. It is written
-//! under another name and then renamed, so that a complete file exists whenever the process is
-//! killed. A file of another test, or of another build of this test, is refused, because its
-//! numbers would have other meanings. A file of another model of the test is left alone, and so is
-//! a file that another process has written meanwhile: only the process that has written the file or
-//! resumed from it writes it again and removes it.
+//! A file consists of the lines that identify the test, which pass it is in, what the look-out has
+//! found, the first waits of loops (`first_waits.rs`), the places at which std permits what may not
+//! have been explored (`assumption.rs`), the outcomes that the test has recorded (`outcomes.rs`),
+//! the work that the explorer has left (`rt/engine/checkpoint.rs`), and a checksum over all of it.
+//! It is written under another name and then renamed, so that a complete file exists whenever the
+//! process is killed. A file of another test, or of another build of this test, is refused, because
+//! its numbers would have other meanings. A file of another model of the test is left alone, and so
+//! is a file that another process has written meanwhile: only the process that has written the file
+//! or resumed from it writes it again and removes it.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -16,19 +16,26 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::config::Builder;
+use crate::config::{Builder, FirstPass, Memory, Order};
 use crate::exploration::first_waits::FirstWait;
 use crate::exploration::progress::{above, above_captured};
 use crate::rt::engine::driver::Driver;
+use crate::rt::event::Site;
 use crate::rt::statics::image::Image;
 use crate::verdict::assumption::PlacesMet;
 use crate::verdict::outcomes::Outcomes;
 
-/// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 12";
-
-/// The beginning of that line in every format.
+/// The first line of every file, up to the number of the format.
 const BEGINS: &str = "dpor checkpoint ";
+
+/// That number, which changes with the format.
+const FORMAT: &str = "13";
+
+/// The line of an exploration that is not in the pass under C11 behind a first one.
+const FIRST: &str = "first";
+
+/// The beginning of the line of one that is.
+const SECOND: &str = "second ";
 
 /// The names of the lines that identify the test, its model, and the settings.
 const TEST: &str = "test";
@@ -44,6 +51,8 @@ pub(crate) struct Known {
     pub(crate) waits: Vec<FirstWait>,
     pub(crate) met: PlacesMet,
     pub(crate) outcomes: Outcomes,
+    /// The operation that the look-out has found.
+    pub(crate) weak: Option<String>,
 }
 
 /// The file of one exploration.
@@ -56,6 +65,8 @@ pub(crate) struct Checkpoint {
     interval: u64,
     /// The identity of the exploration: names of lines, and the lines.
     identity: Vec<(&'static str, String)>,
+    /// The pass before this one, if there was one.
+    first_pass: Option<Box<FirstPass>>,
     /// Number of executions that were begun before the last write.
     written: u64,
     /// Whether standard error has said that the file cannot be written.
@@ -71,6 +82,11 @@ impl Checkpoint {
         let Some(file) = &settings.checkpoint_file else {
             return Ok(None);
         };
+        // The second pass belongs to the same settings as the first one.
+        let (memory, order) = match &settings.first_pass {
+            Some(first) => (Memory::Auto, first.order),
+            None => (settings.memory, settings.order),
+        };
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
         let identity = vec![
@@ -81,9 +97,10 @@ impl Checkpoint {
             (
                 SETTINGS,
                 format!(
-                    "order {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
+                    "order {}, memory {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}",
-                    settings.order.name(),
+                    order.name(),
+                    memory.name(),
                     settings.spin_bound,
                     settings.await_loops,
                     settings.spurious_failures,
@@ -112,6 +129,7 @@ impl Checkpoint {
             is_ours: false,
             interval: settings.checkpoint_interval as u64,
             identity,
+            first_pass: settings.first_pass.clone(),
             written: 0,
             told: false,
         }))
@@ -146,30 +164,25 @@ impl Checkpoint {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.try_to_write().map(|()| Some(Known::default()));
+                // The second pass finds none if its beginning could not be written, which was told.
+                return match self.first_pass {
+                    None => self.try_to_write().map(|()| Some(Known::default())),
+                    Some(_) => Ok(Some(Known::default())),
+                };
             }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
-        // A file that the user has named by mistake must not be removed. A torn file may be shorter
-        // than the first line.
-        let begins = BEGINS.as_bytes();
-        if !bytes.starts_with(begins) && !begins.starts_with(&bytes) {
-            let file = self.file.display();
-            return Err(format!(
-                "the file {file} (DPOR_CHECKPOINT_FILE) is no checkpoint of dpor's, and stays as it is; name another one"
-            ));
-        }
         let damaged = || self.refusal("is damaged");
-        let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(damaged)?;
-        if fnv(content) != u64::from_le_bytes(*checksum) {
-            return Err(damaged());
-        }
-        let mut rest = content;
-        if line(&mut rest) != Some(MAGIC) {
-            return Err(self.refusal("has a format that this version of dpor does not know"));
-        }
+        let mut rest = match self.content(&bytes) {
+            // Another process has written it since this one has come to its second pass.
+            Err(_) if self.first_pass.is_some() => return Ok(None),
+            content => content?,
+        };
         for (what, ours) in &self.identity {
             let theirs = line(&mut rest).ok_or_else(damaged)?;
+            if theirs != ours && self.first_pass.is_some() {
+                return Ok(None);
+            }
             if theirs != ours && *what == MODEL {
                 let told = format!(
                     "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) is for the model at {theirs} of this test, and stays \
@@ -183,6 +196,12 @@ impl Checkpoint {
                 return Err(self.misfit(what, theirs, ours));
             }
         }
+        let pass = line(&mut rest).ok_or_else(damaged)?;
+        if pass != self.pass() {
+            return Ok(None);
+        }
+        let weak = line(&mut rest).ok_or_else(damaged)?;
+        let weak = (!weak.is_empty()).then(|| weak.to_owned());
         let mut waits = Vec::new();
         loop {
             match line(&mut rest).ok_or_else(damaged)? {
@@ -198,7 +217,9 @@ impl Checkpoint {
             }
         }
         let outcomes = read_outcomes(&mut rest).ok_or_else(damaged)?;
-        if !driver.restore(rest, &Image) {
+        // At the beginning of the second pass there is no work yet.
+        let has_begun = !rest.is_empty() || self.first_pass.is_none();
+        if has_begun && !driver.restore(rest, &Image) {
             return Err(damaged());
         }
         self.written = driver.stats.begun();
@@ -207,7 +228,72 @@ impl Checkpoint {
             waits,
             met,
             outcomes,
+            weak,
         }))
+    }
+
+    /// The lines and the work in a file, without the first line and the checksum.
+    fn content<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], String> {
+        // A file that the user has named by mistake must not be removed. A torn file may be shorter
+        // than the first line.
+        let begins = BEGINS.as_bytes();
+        if !bytes.starts_with(begins) && !begins.starts_with(bytes) {
+            let file = self.file.display();
+            return Err(format!(
+                "the file {file} (DPOR_CHECKPOINT_FILE) is no checkpoint of dpor's, and stays as it is; name another one"
+            ));
+        }
+        let damaged = || self.refusal("is damaged");
+        let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(damaged)?;
+        if fnv(content) != u64::from_le_bytes(*checksum) {
+            return Err(damaged());
+        }
+        let mut rest = content;
+        let format = line(&mut rest).and_then(|line| line.strip_prefix(BEGINS));
+        match format.ok_or_else(damaged)? {
+            FORMAT => Ok(rest),
+            other => Err(self.refusal(&format!(
+                "has the format {other}, and this version of dpor reads the format {FORMAT}"
+            ))),
+        }
+    }
+
+    /// The line that says which pass it is, and what the pass before has found.
+    fn pass(&self) -> String {
+        match &self.first_pass {
+            None => FIRST.to_owned(),
+            Some(first) => format!("{SECOND}{} {}", first.executions, first.operation),
+        }
+    }
+
+    /// What the first pass has found, if the file is in the second one.
+    fn first_pass_in(&self, order: Order) -> Option<FirstPass> {
+        let is_file = fs::metadata(&self.file).is_ok_and(|known| known.is_file());
+        let bytes = is_file.then(|| fs::read(&self.file).ok())??;
+        let mut rest = self.content(&bytes).ok()?;
+        for (_, ours) in &self.identity {
+            (line(&mut rest)? == ours).then_some(())?;
+        }
+        let second = line(&mut rest)?.strip_prefix(SECOND)?;
+        let (executions, operation) = second.split_once(' ')?;
+        Some(FirstPass {
+            operation: operation.to_owned(),
+            executions: executions.parse().ok()?,
+            order,
+        })
+    }
+
+    /// Replaces the file by one at the beginning of the second pass, which goes on from there.
+    pub(crate) fn begin_second_pass(&mut self, first: FirstPass) {
+        if self.is_anothers() {
+            return;
+        }
+        self.first_pass = Some(Box::new(first));
+        if let Err(error) = self.write(&Known::default(), &[])
+            && !std::mem::replace(&mut self.told, true)
+        {
+            above(|| eprintln!("dpor: {}", self.unwritten(&error)));
+        }
     }
 
     /// Checks that a file can be written here. An error is more useful before the exploration than
@@ -215,12 +301,12 @@ impl Checkpoint {
     fn try_to_write(&self) -> Result<(), String> {
         let beside = self.beside();
         let tried = File::create(&beside).and_then(|_| fs::remove_file(&beside));
-        tried.map_err(|error| {
-            format!(
-                "the checkpoint {} (DPOR_CHECKPOINT_FILE) cannot be written: {error}",
-                self.file.display()
-            )
-        })
+        tried.map_err(|error| self.unwritten(&error))
+    }
+
+    fn unwritten(&self, error: &dyn std::fmt::Display) -> String {
+        let file = self.file.display();
+        format!("the checkpoint {file} (DPOR_CHECKPOINT_FILE) cannot be written: {error}")
     }
 
     /// Restarts the exploration: the content of the file is of no use any more.
@@ -239,7 +325,6 @@ impl Checkpoint {
             return;
         };
         self.written = begun;
-        let file = self.file.display();
         let written = bytes.and_then(|bytes| {
             if self.is_anothers() {
                 return Err("another process has written it meanwhile".to_owned());
@@ -251,8 +336,7 @@ impl Checkpoint {
         if let Err(error) = written
             && !std::mem::replace(&mut self.told, true)
         {
-            let what = "(DPOR_CHECKPOINT_FILE) cannot be written";
-            above(|| eprintln!("dpor: the checkpoint {file} {what}: {error}"));
+            above(|| eprintln!("dpor: {}", self.unwritten(&error)));
         }
     }
 
@@ -261,9 +345,14 @@ impl Checkpoint {
             waits,
             met,
             outcomes,
+            weak,
         } = known;
-        let mut bytes = format!("{MAGIC}\n").into_bytes();
+        let mut bytes = format!("{BEGINS}{FORMAT}\n").into_bytes();
         for (_, line) in &self.identity {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+        }
+        for line in [&self.pass(), weak.as_deref().unwrap_or_default()] {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
@@ -387,6 +476,17 @@ impl Checkpoint {
         let file = self.file.display();
         format!("the checkpoint {file} (DPOR_CHECKPOINT_FILE) {why}; {advice} to start anew")
     }
+}
+
+/// What the first pass of an exploration with these settings has found, if the file that they name
+/// is in the second one.
+pub(crate) fn first_pass(settings: &Builder, site: Site) -> Option<FirstPass> {
+    if settings.memory != Memory::Auto || settings.checkpoint_file.is_none() {
+        return None;
+    }
+    // What is wrong with the file is told when the first pass takes it up.
+    let file = Checkpoint::new(settings, site).ok()??;
+    file.first_pass_in(settings.order)
 }
 
 /// Whether another process has this number. The process itself does not count, because it does not

@@ -23,7 +23,7 @@ pub(crate) mod summary;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::{Builder, Memory, Order};
+use crate::config::{Builder, FirstPass, Memory, Order};
 use crate::diagnose::reproduce::may_come_again;
 use crate::exploration::first_waits::FirstWait;
 use crate::verdict::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -225,6 +225,9 @@ fn explored_under(
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
     let is_given = given.is_some();
+    if let Some(first) = checkpoint_file::first_pass(settings, site).filter(|_| !is_given) {
+        return explored_behind(first, settings, main, site, Duration::ZERO);
+    }
     let unbounded = settings.without_bound(given.as_ref());
     let mut passed = explored(settings, main, given, site)?;
     if let Some(unbounded) = unbounded
@@ -245,10 +248,29 @@ fn explored_under(
     if passed.verdict != Verdict::Complete {
         return Ok(passed);
     }
-    let sequential = passed.driver.stats.complete;
-    let left = |limit: Duration| limit.saturating_sub(passed.elapsed);
+    let first = settings.first_pass_of(operation, &passed);
+    let mut weak = explored_behind(first, settings, main, site, passed.elapsed)?;
+    if settings.bound().is_some() && weak.verdict != Verdict::Complete {
+        // A bound promises less than every execution, and these came on top of the promise.
+        passed.ran += weak.ran;
+        return Ok(passed);
+    }
+    weak.unneeded = passed.unneeded;
+    Ok(weak)
+}
+
+/// [`explored`] under C11, behind a first pass that has taken the `elapsed` time of this run.
+#[track_caller]
+fn explored_behind(
+    first: FirstPass,
+    settings: &Builder,
+    main: &dyn Work,
+    site: Site,
+    elapsed: Duration,
+) -> Result<Passed, Box<Failure>> {
+    let left = |limit: Duration| limit.saturating_sub(elapsed);
     let is_bounded = settings.bound().is_some();
-    let most = most_under_c11(sequential);
+    let most = most_under_c11(first.executions);
     let under_c11 = Builder {
         memory: Memory::C11,
         max_duration: settings.max_duration.map(left),
@@ -257,18 +279,13 @@ fn explored_under(
             limit => Some(limit.map_or(most, |limit| limit.min(most))),
         },
         order: Order::DepthFirst,
+        first_pass: Some(Box::new(first.clone())),
         ..settings.unbounded()
     };
     let mut weak = explored(&under_c11, main, None, site)?;
-    if is_bounded && weak.verdict != Verdict::Complete {
-        // A bound promises less than every execution, and these came on top of the promise.
-        passed.ran += weak.ran;
-        return Ok(passed);
-    }
-    weak.unneeded = passed.unneeded;
     weak.weak = WeakMemory::Explored {
-        operation,
-        sequential,
+        operation: first.operation,
+        sequential: first.executions,
     };
     Ok(weak)
 }
@@ -756,8 +773,12 @@ impl Exploration<'_> {
             }
             _ => None,
         };
+        let found_before = self.watch.weak.take();
         let weak = match (self.settings.memory, driver.looked_out()) {
             (Memory::C11, _) => WeakMemory::Asked,
+            _ if found_before.is_some() => WeakMemory::Possible {
+                operation: found_before.unwrap_or_default(),
+            },
             // What was not explored may have weak behaviour.
             (_, Some(None)) if verdict != Verdict::Complete => WeakMemory::Unasked,
             (_, Some(found)) => WeakMemory::of(found, &driver.machine.names),
@@ -778,7 +799,11 @@ impl Exploration<'_> {
             before: self.watch.before,
             ran: self.stacks.executions,
         };
-        if !matches!(verdict, Verdict::Stopped(_)) {
+        if let (WeakMemory::Possible { operation }, Verdict::Complete) = (&passed.weak, verdict) {
+            cold_path();
+            let first = self.settings.first_pass_of(operation.clone(), &passed);
+            self.watch.begin_second_pass(first);
+        } else if !matches!(verdict, Verdict::Stopped(_)) {
             // All traces within the bound that was asked for have been explored.
             self.watch.complete();
         }
@@ -868,6 +893,16 @@ impl Builder {
         match given {
             Some(schedule) => Box::new(Replay::new(schedule.clone())),
             None => self.explorer(seed),
+        }
+    }
+
+    /// Returns what a complete pass under sequential consistency has found: this operation may be
+    /// weak.
+    fn first_pass_of(&self, operation: String, passed: &Passed) -> FirstPass {
+        FirstPass {
+            operation,
+            executions: passed.driver.stats.complete,
+            order: self.order,
         }
     }
 

@@ -177,7 +177,6 @@ impl Builder {
         self.memory == Memory::Auto
             && self.algorithm == Algorithm::Optimal
             && self.bound().is_none()
-            && self.checkpoint_file.is_none()
             && !self.await_loops
     }
 
@@ -187,7 +186,7 @@ impl Builder {
         if let Some(unfit) = self.unfit_for_c11() {
             panic!(
                 "{unfit} is for sequential consistency, and the memory model is C11 (DPOR_MEMORY=c11): C11 is explored by \
-                 the algorithm `optimal`, depth-first and without a bound or a checkpoint, or by one that samples; \
+                 the algorithm `optimal`, depth-first and without a bound, or by one that samples; \
                  unset one of the two"
             );
         }
@@ -200,9 +199,6 @@ impl Builder {
             (Some(bound), _) => Some(bound.to_string()),
             (None, Algorithm::Optimal) if self.order != Order::DepthFirst => {
                 Some(format!("the order `{}` (DPOR_ORDER)", self.order.name()))
-            }
-            (None, Algorithm::Optimal) if self.checkpoint_file.is_some() => {
-                Some("a checkpoint (DPOR_CHECKPOINT_FILE)".to_owned())
             }
             (None, Algorithm::Optimal) => None,
             (None, _) if self.is_sampling() => None,

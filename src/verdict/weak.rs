@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::rt::engine::driver::Driver;
 use crate::rt::engine::look_out::WeakStep;
 use crate::rt::event::id::Names;
 use crate::rt::event::operation::OpKind;
@@ -51,6 +52,14 @@ impl WeakMemory {
                 operation: words(step, names),
             },
         }
+    }
+}
+
+impl WeakMemory {
+    /// The operation that the look-out of this exploration has found so far, if any.
+    pub(crate) fn found(driver: &Driver) -> Option<String> {
+        let found = driver.looked_out()??;
+        Some(words(found, &driver.machine.names))
     }
 }
 

@@ -289,7 +289,6 @@ fn executions_of_c11_are_drawn_at_random_and_other_searches_refuse() {
         refused(|builder| builder.preemption_bound = Some(2)),
         refused(|builder| builder.algorithm = Algorithm::Source),
         refused(|builder| builder.order = Order::RoundRobin),
-        refused(|builder| builder.checkpoint_file = Some("x".into())),
     ] {
         assert!(told.contains("DPOR_MEMORY=c11"), "{told}");
     }

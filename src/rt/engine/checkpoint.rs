@@ -7,12 +7,16 @@
 //! a name (births, stack offsets, allocation counts) are the same in another process, except for
 //! the address of a static: the caller translates it.
 //!
-//! The format is a sequence of LEB128 numbers without a header; the caller that stores it in a file
-//! adds an identification and a checksum. The reader still checks every number, so that a damaged
-//! checkpoint leads to a refusal and nothing worse.
+//! A search over graphs needs the same of its points, and the objects that it has met.
+//!
+//! The format is a sequence of LEB128 numbers without a header, which for such a search has the
+//! bytes of `postcard` in it: the derives on the types of steps say what these are; the caller that
+//! stores it in a file adds an identification and a checksum. The reader still checks every number,
+//! so that a damaged checkpoint leads to a refusal and nothing worse.
 
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::Step;
+use crate::rt::memory::search::saved::SavedGraphs;
 use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Machine, Spot};
 use crate::rt::relation::independence::{ALL, Class, Label};
 
@@ -27,6 +31,8 @@ pub(crate) struct Unfinished {
     pub(crate) points: Vec<SavedPoint>,
     /// In another order: all nodes that are begun and not finished, each before its children.
     pub(crate) open: Vec<SavedOpen>,
+    /// Under C11.
+    pub(crate) graphs: Option<SavedGraphs>,
 }
 
 /// A point of an execution.
@@ -156,6 +162,9 @@ pub(crate) fn encode(
         }
         out.number(open.executed.into());
     });
+    let graphs = postcard::to_allocvec(&unfinished.graphs);
+    let graphs = graphs.map_err(|error| format!("the search over graphs: {error}"))?;
+    out.list(&graphs, |out, &byte| out.bytes.push(byte));
     Ok(out.bytes)
 }
 
@@ -257,8 +266,21 @@ pub(crate) fn decode(
             executed: from.index()?,
         })
     })?;
-    let whole = from.bytes.is_empty() && points.is_empty() != open.is_empty();
-    whole.then_some((progress, Unfinished { points, open }))
+    let length = from.length()?;
+    let (graphs, rest) = from.bytes.split_at_checked(length)?;
+    let (graphs, unread) = postcard::take_from_bytes::<Option<SavedGraphs>>(graphs).ok()?;
+    let fits = graphs
+        .as_ref()
+        .is_none_or(|graphs| graphs.threads as usize <= threads && graphs.objects.len() <= objects);
+    let parts = [points.is_empty(), open.is_empty(), graphs.is_none()];
+    let is_one = parts.iter().filter(|is_absent| !**is_absent).count() == 1;
+    let whole = fits && is_one && rest.is_empty() && unread.is_empty();
+    let unfinished = Unfinished {
+        points,
+        open,
+        graphs,
+    };
+    whole.then_some((progress, unfinished))
 }
 
 #[derive(Default)]

@@ -65,8 +65,8 @@ pub(crate) struct Plan {
     /// The steps that follow them, before the driver asks the explorer again. Where the label is
     /// known, the event must have this label.
     pub(crate) steps: Vec<(Step, Option<Label>)>,
-    /// How many of the steps only repeat events of another process, or of an earlier execution than
-    /// the last.
+    /// How many of the next steps only repeat events of another process, or of an earlier execution
+    /// than the last. The explorer may choose these steps instead of planning them.
     pub(crate) repeated: usize,
     /// The site of the event that the first of the other steps replaces, if that event is not one
     /// of the last execution.
@@ -261,6 +261,11 @@ impl Driver {
         self.lookout = Some(Box::new(LookOut::new()));
     }
 
+    /// The look-out has found something in another process.
+    pub(crate) fn look_out_no_more(&mut self) {
+        self.lookout = None;
+    }
+
     /// The result of the look-out, if there is one.
     pub(crate) fn looked_out(&self) -> Option<Option<&WeakStep>> {
         let lookout = self.lookout.as_ref()?;
@@ -355,6 +360,11 @@ impl Driver {
             return false;
         };
         self.stats = progress.stats;
+        if let Some(weak) = &self.weak {
+            // A step may wait for a set of objects before this process has made the set.
+            let sets = self.machine.sets.clone();
+            weak.borrow_mut().search.model.graph_mut().sets = sets;
+        }
         self.regions.restore(progress.regions);
         self.machine.restore_left_out(progress.rounds);
         self.estimator.restore(&progress.estimator)
@@ -546,7 +556,7 @@ impl Driver {
             blocked: &blocked,
             fixed: self.regions.fixed(),
             first_new: self.plan.common_prefix + self.plan.repeated,
-            planned: self.plan.steps.len() - self.plan.repeated,
+            planned: (self.plan.steps.len()).saturating_sub(self.plan.repeated),
             snapshots: Snapshots::default(),
         });
         if rarely!(self.estimator.is_to_keep()) {

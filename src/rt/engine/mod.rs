@@ -289,6 +289,9 @@ pub(crate) enum Choice {
     Stale {
         misfit: String,
     },
+    /// This thread has not announced what was planned for it, so the program depends on more than
+    /// its schedule.
+    Diverged(ThreadId),
     /// No thread is enabled. The driver finds out whether the execution is complete or stuck.
     NothingEnabled,
 }

@@ -12,6 +12,7 @@ use crate::rt::event::{Event, Trace};
 use crate::rt::memory::c11::{Axioms, C11, WaitList};
 use crate::rt::memory::graph::Graph;
 use crate::rt::memory::operation::{self as graph, Fences};
+use crate::rt::memory::search::saved::SavedGraphs;
 use crate::rt::memory::search::{Free, Search};
 use crate::rt::memory::{self, Access, MemoryModel};
 use crate::rt::object::State;
@@ -144,6 +145,31 @@ impl WeakMemory {
                 self.search.forget();
             }
         }
+    }
+
+    /// The search between two executions, with the objects that it has met.
+    pub(crate) fn save(&self) -> SavedGraphs {
+        let model = &self.search.model;
+        SavedGraphs {
+            levels: self.search.save(),
+            threads: model.graph().threads().count() as u32,
+            objects: model.initials(),
+        }
+    }
+
+    /// Goes on with a search of another process, before the first execution. False if that is none.
+    pub(crate) fn restore(&mut self, saved: &SavedGraphs) -> bool {
+        let model = &mut self.search.model;
+        if let Some(last) = saved.threads.checked_sub(1) {
+            model.graph_mut().admit(ThreadId(last));
+        }
+        for (object, state) in (0..).zip(&saved.objects) {
+            if let Some(state) = state {
+                model.meet(ObjectId(object), state);
+            }
+        }
+        let known = (saved.threads as usize, saved.objects.len());
+        self.search.restore(&saved.levels, known)
     }
 
     /// From now on the execution is followed no more, because it goes on without exploration; or

@@ -16,6 +16,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::iter::successors;
 
+use serde::{Deserialize, Serialize};
+
 use rustc_hash::FxHashMap;
 
 use crate::rt::event::mix::STEP;
@@ -57,7 +59,7 @@ pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, mut new: impl FnMut() -
 }
 
 /// A thread of the explored program, as an index into [`Names`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ThreadId(pub(crate) u32);
 
 impl ThreadId {
@@ -76,7 +78,7 @@ impl fmt::Debug for ThreadId {
 }
 
 /// A shared object, as an index into [`Names`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ObjectId(pub(crate) u32);
 
 impl ObjectId {

@@ -8,10 +8,13 @@ mod atomic;
 
 use std::sync::atomic::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use crate::rt::event::id::{ObjectId, ThreadId};
 pub(crate) use crate::rt::event::operation::atomic::{
     ADDRESS_BITS, ADDRESS_MIN, AtomicType, Rmw, TASK_AWAITED, TASK_DONE, address_in,
 };
+use crate::rt::event::ordering::OrderingAs;
 
 /// The kind of an object, which decides the operations on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,7 +46,7 @@ pub(crate) struct Operation {
 }
 
 /// The question that a choice answers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Choice {
     /// A value that the test asks for.
     Value,
@@ -55,7 +58,7 @@ pub(crate) enum Choice {
 }
 
 /// The reason why a thread stops in an execution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Reason {
     /// `assume(false)`.
     Assumed,
@@ -68,23 +71,28 @@ pub(crate) enum Reason {
 }
 
 /// The verb of an operation, with its operands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum OpKind {
     // Atomics. Values are the bits of the type, zero-extended.
     Load {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
     },
     Store {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
         value: u64,
     },
     Rmw {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
         rmw: Rmw,
         operand: u64,
     },
     CompareExchange {
+        #[serde(with = "OrderingAs")]
         success: Ordering,
+        #[serde(with = "OrderingAs")]
         failure: Ordering,
         expected: u64,
         new: u64,

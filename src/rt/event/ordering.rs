@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
 
+use serde::{Deserialize, Serialize};
+
 /// Whether a read with this ordering, or a fence, acquires.
 pub(crate) fn acquires(order: Ordering) -> bool {
     matches!(order, Acquire | AcqRel | SeqCst)
@@ -10,4 +12,16 @@ pub(crate) fn acquires(order: Ordering) -> bool {
 /// Whether a write with this ordering, or a fence, releases.
 pub(crate) fn releases(order: Ordering) -> bool {
     matches!(order, Release | AcqRel | SeqCst)
+}
+
+/// [`Ordering`] in a checkpoint.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Ordering")]
+#[non_exhaustive]
+pub(crate) enum OrderingAs {
+    Relaxed,
+    Release,
+    Acquire,
+    AcqRel,
+    SeqCst,
 }

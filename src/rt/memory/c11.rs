@@ -96,6 +96,19 @@ impl C11 {
         self.states[object.index()] = Some(state.clone());
     }
 
+    /// The state of each object that was met before its first event, as far as it is known.
+    pub(crate) fn initials(&self) -> Vec<Option<State>> {
+        let count = self.states.len().max(self.graph.locations());
+        let initial = |object: u32| {
+            let object = ObjectId(object);
+            let before = self.states_before.iter().find(|(_, of, _)| *of == object);
+            (self.graph.initial(object))
+                .or_else(|| Some(before?.2.clone()))
+                .or_else(|| self.state(object).cloned())
+        };
+        (0..count as u32).map(initial).collect()
+    }
+
     /// Another execution begins, with the events that the graph has.
     pub(crate) fn begin(&mut self) {
         self.ends.clear();

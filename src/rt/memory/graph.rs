@@ -19,6 +19,7 @@ use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::AtomicType;
 use crate::rt::event::ordering::{acquires, releases};
+use crate::rt::object::State;
 use crate::rt::relation::independence::{Class, Label, ReadSets, ordered};
 
 /// Stands where a position is absent.
@@ -230,6 +231,21 @@ impl Graph {
         if let Some(location) = self.locations.get_mut(object.index()) {
             *location = None;
         }
+    }
+
+    /// The largest number of atomics that there may be.
+    pub(super) fn locations(&self) -> usize {
+        self.locations.len()
+    }
+
+    /// The state of an atomic before the first store; `None` if the object is no atomic that was
+    /// met.
+    pub(super) fn initial(&self, object: ObjectId) -> Option<State> {
+        let location = self.locations.get(object.index())?.as_ref()?;
+        Some(State::Atomic {
+            ty: location.ty,
+            value: location.initial,
+        })
     }
 
     /// Whether there is an event on the object, which is no atomic.

@@ -6,28 +6,37 @@
 //! may read. In an abstract program a fence is a step of its own. In a live program the fences of a
 //! thread are parts of the thread's next step ([`Fences`]).
 
+use std::mem::discriminant;
 use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{self, Rmw};
+use crate::rt::event::ordering::OrderingAs;
 
 /// The verb of an operation, with its operands. Values are the bits of the type, zero-extended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum OpKind {
     Load {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
     },
     Store {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
         value: u64,
     },
     Rmw {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
         rmw: Rmw,
         operand: u64,
     },
     CompareExchange {
+        #[serde(with = "OrderingAs")]
         success: Ordering,
+        #[serde(with = "OrderingAs")]
         failure: Ordering,
         expected: u64,
         new: u64,
@@ -35,6 +44,7 @@ pub(crate) enum OpKind {
         spurious: bool,
     },
     Fence {
+        #[serde(with = "OrderingAs")]
         order: Ordering,
     },
     Spawn {
@@ -108,15 +118,29 @@ impl OpKind {
 }
 
 /// An operation and its object; a fence, a spawn, a join and a wait have none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Operation {
     pub(crate) object: ObjectId,
     pub(crate) kind: OpKind,
 }
 
+impl Operation {
+    /// Whether it may be the other one in another execution: operands may be addresses, which
+    /// differ.
+    pub(crate) fn is_like(&self, other: &Operation) -> bool {
+        let is_same = match (&self.kind, &other.kind) {
+            (OpKind::Other(kind), OpKind::Other(other)) => {
+                discriminant(kind) == discriminant(other)
+            }
+            (kind, other) => discriminant(kind) == discriminant(other),
+        };
+        is_same && self.object == other.object
+    }
+}
+
 /// The fences of a thread between two of its steps. Fences that follow each other are as strong as
 /// one or two: a release fence tells what was known before an acquire fence behind it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) enum Fences {
     #[default]
     Nothing,

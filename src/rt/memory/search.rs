@@ -10,8 +10,11 @@ mod ended;
 mod needed;
 mod plan;
 mod reverse;
+pub(crate) mod saved;
 mod settled;
 mod trap;
+
+use serde::{Deserialize, Serialize};
 
 use super::graph::Graph;
 use super::operation::{OpKind, Operation};
@@ -47,8 +50,8 @@ pub(crate) enum Free {
 }
 
 /// A step that is asleep, with what its thread is about to do.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Step {
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Step {
     thread: ThreadId,
     access: Access,
     decision: Decision,
@@ -88,6 +91,11 @@ pub(crate) struct Search<M> {
     held: usize,
     /// The last execution that has ended.
     ended: Ended,
+    /// The points that the execution has still to come by, if it is the first one of a search that
+    /// goes on after an interruption. The next one is last.
+    ahead: Vec<Level>,
+    /// The step at the current point, which that execution repeats.
+    repeats: Option<(Step, Outcome)>,
     /// The thread of the last step.
     last: ThreadId,
     pub(crate) stats: Stats,
@@ -108,6 +116,8 @@ impl<M: MemoryModel> Search<M> {
             levels: vec![Level::default()],
             held: 0,
             ended: Ended::default(),
+            ahead: Vec::new(),
+            repeats: None,
             last: ThreadId(0),
             stats: Stats::default(),
             nodes: 0,
@@ -179,6 +189,8 @@ impl<M: MemoryModel> Search<M> {
         self.nodes = 0;
         self.held = 0;
         self.ended.cut(0);
+        self.ahead.clear();
+        self.repeats = None;
     }
 
     /// The execution returns to so many steps.
@@ -212,12 +224,16 @@ impl<M: MemoryModel> Search<M> {
         self.levels.len() - 1
     }
 
-    /// The next step of the wakeup sequence. `None` behind the sequence.
+    /// The next step of the wakeup sequence, or of what an interrupted search has left. `None`
+    /// behind the sequence.
     ///
     /// # Panics
     ///
     /// If a step is asleep where the sequence ends.
     pub(crate) fn planned(&mut self) -> Option<(ThreadId, Access, Outcome)> {
+        if let Some((step, outcome)) = self.repeats {
+            return Some((step.thread, step.access, outcome));
+        }
         let level = self.levels.last().expect("there is a level");
         let Some(&Node { step, .. }) = level.tree.first() else {
             assert!(
@@ -235,8 +251,18 @@ impl<M: MemoryModel> Search<M> {
     pub(crate) fn step(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
         let decision = self.model.graph().decision(access, outcome);
         let level = self.levels.last_mut().expect("there is a level");
-        let planned = (!level.tree.is_empty()).then(|| level.tree.remove(0));
-        self.nodes -= usize::from(planned.is_some());
+        let repeated = self.repeats.take();
+        let planned = match repeated {
+            Some((step, _)) => Some(Node {
+                step,
+                children: Vec::new(),
+            }),
+            None if level.tree.is_empty() => None,
+            None => {
+                self.nodes -= 1;
+                Some(level.tree.remove(0))
+            }
+        };
         let (decision, children) = match planned {
             Some(Node { step, children }) => {
                 debug_assert_eq!(step.thread, thread);
@@ -270,6 +296,18 @@ impl<M: MemoryModel> Search<M> {
             made: None,
             settled: Settled::default(),
         });
+        self.take_up();
+    }
+
+    /// The point at the end of the execution so far gets what an interrupted search has left of it.
+    fn take_up(&mut self) {
+        let Some(saved) = self.ahead.pop() else {
+            return;
+        };
+        self.nodes += count(&saved.tree);
+        self.repeats = saved.made;
+        let level = self.levels.last_mut().expect("there is a level");
+        (level.sleep, level.tree) = (saved.sleep, saved.tree);
     }
 
     /// The step at this depth, which the execution before has made: its access and its outcome.
@@ -412,7 +450,11 @@ impl<M: MemoryModel> Search<M> {
 
     /// The number of branches that are planned at each depth which has some.
     pub(crate) fn branches(&self) -> impl Iterator<Item = (usize, u64)> {
-        let levels = self.levels.iter().enumerate();
+        let levels = self
+            .levels
+            .iter()
+            .chain(self.ahead.iter().rev())
+            .enumerate();
         levels.filter_map(|(depth, level)| {
             (!level.tree.is_empty()).then_some((depth, level.tree.len() as u64))
         })
@@ -422,6 +464,17 @@ impl<M: MemoryModel> Search<M> {
     pub(crate) fn bytes(&self) -> usize {
         self.nodes * size_of::<Node>()
     }
+}
+
+/// The number of nodes of these trees.
+fn count(trees: &[Node]) -> usize {
+    let mut open: Vec<&Node> = trees.iter().collect();
+    let mut count = 0;
+    while let Some(node) = open.pop() {
+        count += 1;
+        open.extend(&node.children);
+    }
+    count
 }
 
 /// Whether two labels of operations on other objects commute. `pending` has been decided before

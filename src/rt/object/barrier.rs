@@ -4,10 +4,12 @@
 //! of a group differs from the others, so the arrivals are ordered like the releases of a reference
 //! count.
 
+use serde::{Deserialize, Serialize};
+
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// The state of a barrier.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct Barrier {
     /// The number of threads that make a group; at least 1.
     pub(crate) size: u32,

@@ -8,11 +8,13 @@
 //! the message is taken. A receiver that blocks announces its wait before, because `try_send`
 //! succeeds only while a receiver waits.
 
+use serde::{Deserialize, Serialize};
+
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::relation::independence::Nature;
 
 /// The state of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct Channel {
     /// The number of messages that the queue holds at most; `None` if the queue is unbounded.
     pub(crate) capacity: Option<u64>,

@@ -3,13 +3,15 @@
 //! Readers share the lock, and neither readers nor writers are preferred: a reader may acquire the
 //! lock while a writer waits.
 
+use serde::{Deserialize, Serialize};
+
 use super::NOBODY;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A reader-writer lock: its writer or its number of readers, and the number of changes to its
 /// data.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RwLock {
     pub(crate) writer: Option<ThreadId>,
     pub(crate) readers: u32,

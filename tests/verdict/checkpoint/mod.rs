@@ -5,6 +5,7 @@
 #[cfg(unix)]
 mod interrupts;
 mod parts;
+mod weak;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,7 +103,9 @@ fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
         // The time is that of the last part alone.
         let told = last.to_string();
         let before = (piece.executions as usize - 1) / most * most;
-        let since = format!(" s since it was taken up behind {before} executions");
+        let since = format!(
+            " s since it was taken up behind {before} executions; no weak behaviour is possible"
+        );
         assert!(told.ends_with(&since), "{told}");
     }
 }
@@ -186,6 +189,23 @@ fn every_damage_is_noticed() {
     }
     check(b"[package]\nname = \"queue\"\n", &none);
     assert!(file.exists());
+}
+
+#[test]
+fn a_file_of_an_older_format_is_refused_by_its_number() {
+    let file = Scratch::new("older");
+    let mut bytes = b"dpor checkpoint 12\nversion\ntest\n".to_vec();
+    let step = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
+    bytes.extend(sum.to_le_bytes());
+    std::fs::write(&file.0, bytes).unwrap();
+    let told = refusal(|| part(&file.0, 5, &Arc::default()));
+    let expected = format!(
+        "the checkpoint {} (DPOR_CHECKPOINT_FILE) has the format 12, and this version of dpor reads the format 13; \
+         remove the file to start anew",
+        file.0.display()
+    );
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -199,7 +199,7 @@ impl Driver {
     /// Ends the execution: the thread's announced operation differs from the expected one (if that
     /// is known) or cannot be performed.
     #[cold]
-    fn misfit(&mut self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Next {
+    pub(super) fn misfit(&mut self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Next {
         let found = self.machine.pending(thread);
         self.over(End::NotDeterministic(Box::new(Divergence {
             thread,

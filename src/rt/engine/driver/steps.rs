@@ -359,6 +359,7 @@ impl Driver {
                 }
                 Choice::Prune(reason) => return self.over(End::Pruned(reason)),
                 Choice::Stale { misfit } => return self.over(End::Stale { misfit }),
+                Choice::Diverged(thread) => return self.misfit(thread, None),
                 Choice::NothingEnabled if self.machine.live().is_empty() => {
                     return self.over(End::Complete);
                 }

@@ -7,11 +7,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 use crate::rt::memory::search::Free;
 use crate::rt::memory::{Access, MemoryModel};
 
+use crate::rt::engine::checkpoint::Unfinished;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::weak_memory::{WeakMemory, is_released};
 use crate::rt::engine::{Choice, Execution, Explorer, Point};
@@ -24,6 +26,8 @@ pub(crate) struct Graphs {
     kept: usize,
     /// The number of steps at which the next execution branches off.
     next: Option<usize>,
+    /// Whether the next execution repeats these steps of another process.
+    resumes: bool,
 }
 
 impl Graphs {
@@ -38,6 +42,7 @@ impl Graphs {
             started: false,
             kept: 0,
             next: None,
+            resumes: false,
         }
     }
 }
@@ -48,22 +53,28 @@ impl Explorer for Graphs {
             let Some(kept) = self.next.take() else {
                 return false;
             };
-            self.kept = kept;
-            plan.common_prefix = kept;
             plan.branches = true;
+            if std::mem::take(&mut self.resumes) {
+                (self.kept, plan.repeated) = (0, kept);
+            } else {
+                (self.kept, plan.common_prefix) = (kept, kept);
+            }
         }
         true
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         let weak = &mut *self.weak.borrow_mut();
-        if let Some((thread, _, outcome)) = weak.search.planned() {
+        if let Some((thread, planned, outcome)) = weak.search.planned() {
             if is_released(outcome) && !at.machine.enabled(thread) {
                 // No thread can go on here, and the driver releases those that wait.
                 return Choice::NothingEnabled;
             }
             let access = weak.pending(at.machine, at.trace, thread);
-            let access = access.expect("dpor bug: a planned step was not announced");
+            let Some(access) = access.filter(|access| access.operation.is_like(&planned.operation))
+            else {
+                return Choice::Diverged(thread);
+            };
             let alternative = weak.alternative(thread, &access, outcome);
             return Choice::Run(Step {
                 thread,
@@ -129,6 +140,26 @@ impl Explorer for Graphs {
         let is_frozen = |position| execution.is_frozen(position);
         weak.search.finish(blocked, self.kept, is_frozen);
         self.next = weak.search.backtrack();
+    }
+
+    fn unfinished(&self, _: &Trace) -> Option<Unfinished> {
+        if self.resumes {
+            return None;
+        }
+        self.next?;
+        Some(Unfinished {
+            graphs: Some(self.weak.borrow().save()),
+            ..Unfinished::default()
+        })
+    }
+
+    fn resume(&mut self, unfinished: &Unfinished) -> bool {
+        let Some(graphs) = &unfinished.graphs else {
+            return false;
+        };
+        (self.started, self.resumes) = (true, true);
+        self.next = graphs.levels.len().checked_sub(1);
+        self.weak.borrow_mut().restore(graphs)
     }
 
     fn weak(&self) -> Option<Rc<RefCell<WeakMemory>>> {

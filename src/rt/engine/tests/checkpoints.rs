@@ -7,7 +7,7 @@ use crate::rt::engine::testing::programs::var;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{number, program};
 
-struct NoStatics;
+pub(super) struct NoStatics;
 
 impl Statics for NoStatics {
     fn number(&self, _address: usize) -> Option<u64> {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::checkpoints::NoStatics;
 use super::random::{Rng, number, program};
 use crate::rt::engine::driver::{Driver, Plan};
 use crate::rt::engine::strategies::graphs::Graphs;
@@ -22,6 +23,7 @@ use crate::rt::memory::MemoryModel;
 use crate::rt::memory::graph::Graph;
 use crate::rt::memory::search::Free;
 use crate::rt::memory::{Outcome, StoreRef};
+use crate::rt::pooled::Pooled;
 
 /// The parts of a graph that make it another one.
 type Key = Vec<u64>;
@@ -76,19 +78,25 @@ impl Graphed {
     }
 }
 
-/// The graphs that the search finds; `None` beyond `most` executions.
-fn searched(program: &Program, free: Free, most: u64) -> Option<(Graphed, Found)> {
+/// A driver that adds the graph of each execution to these.
+fn search_of(program: &Program, free: Free, keys: &Rc<RefCell<Vec<Key>>>) -> Pooled<Box<Driver>> {
     let weak = Rc::new(RefCell::new(WeakMemory::new(free)));
     let mut driver = driver(program, Box::new(Graphs::new(weak.clone())));
     driver.weaken(weak.clone());
     let is_strong = program.orderings.is_none();
     weak.borrow_mut().search.model.graph_mut().is_strong = is_strong;
-    let mut found = Found::default();
     // The graph is gone when the search has learnt from an execution.
-    let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
     let into = keys.clone();
     let note = move |graph: &Graph| into.borrow_mut().push(key(graph));
     weak.borrow_mut().at_end = Some(Box::new(note));
+    driver
+}
+
+/// The graphs that the search finds; `None` beyond `most` executions.
+fn searched(program: &Program, free: Free, most: u64) -> Option<(Graphed, Found)> {
+    let mut found = Found::default();
+    let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
+    let mut driver = search_of(program, free, &keys);
     let ended = explore_on(program, &mut driver, true, &mut found, |driver: &Driver| {
         driver.stats.begun() <= most
     });
@@ -277,6 +285,92 @@ fn every_graph_of_random_programs_with_every_kind_of_object_is_found_once() {
         all += oracle.graphs.len();
     }
     println!("{checked} programs, {all} graphs");
+}
+
+/// The graphs in the order in which they are found, if the driver is dropped after each `every`
+/// executions and only the bytes of a checkpoint reach the next one. Without a number it is never
+/// dropped. `None` beyond `most` executions.
+fn in_parts(program: &Program, every: Option<u64>, most: u64) -> Option<(Vec<Key>, Found)> {
+    let (mut found, keys) = (Found::default(), Rc::default());
+    let mut saved: Option<(Vec<u8>, Option<f64>)> = None;
+    loop {
+        let mut driver = search_of(program, Free::Last, &keys);
+        if let Some((bytes, estimate)) = &saved {
+            assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
+            assert_eq!(driver.estimate(), *estimate);
+            let again = driver.save(&NoStatics);
+            assert!(again.is_none(), "nothing new before the first execution");
+        }
+        let end = every.map_or(u64::MAX, |every| driver.stats.begun() + every);
+        let go_on = |driver: &Driver| driver.stats.begun() < end.min(most);
+        if explore_on(program, &mut driver, true, &mut found, go_on) {
+            return Some((keys.take(), found));
+        }
+        if driver.stats.begun() >= most {
+            return None;
+        }
+        saved = match driver.save(&NoStatics) {
+            Some(bytes) => Some((bytes.expect("no statics"), driver.estimate())),
+            None => {
+                found.stats = driver.stats;
+                return Some((keys.take(), found));
+            }
+        };
+    }
+}
+
+#[test]
+fn a_search_over_graphs_in_parts_is_the_same_as_one_in_a_piece() {
+    let mut interruptions = 0;
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(40);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let mut program = program(seed);
+        program.orderings = (!seed.is_multiple_of(8)).then_some(seed);
+        let Some((whole, found)) = in_parts(&program, None, 200) else {
+            continue;
+        };
+        for every in [1, 3, 10] {
+            let parts = in_parts(&program, Some(every), 201);
+            let (parts, of_parts) = parts.expect("no more executions than in a piece");
+            let context = format!("every {every}, seed {seed}: {}", program.listing());
+            assert!(parts == whole, "{context}");
+            assert_eq!(of_parts, found, "{context}");
+            interruptions += whole.len() as u64 / every;
+        }
+    }
+    println!("{interruptions} interruptions");
+    assert!(interruptions > 1000, "only {interruptions} interruptions");
+}
+
+#[test]
+fn damaged_graphs_are_no_checkpoint_or_still_one_but_never_a_crash() {
+    let mut program = crate::rt::engine::tests::lost_update(3);
+    program.orderings = Some(1);
+    let mut first = search_of(&program, Free::Last, &Rc::default());
+    let mut found = Found::default();
+    let go_on = |driver: &Driver| driver.stats.begun() < 10;
+    explore_on(&program, &mut first, false, &mut found, go_on);
+    let bytes = first.save(&NoStatics).expect("unfinished");
+    let bytes = bytes.expect("no statics");
+    let restores = |bytes: &[u8]| {
+        let mut driver = search_of(&program, Free::Last, &Rc::default());
+        driver.restore(bytes, &NoStatics)
+    };
+    assert!(restores(&bytes));
+    for length in 0..bytes.len() {
+        assert!(!restores(&bytes[..length]), "cut to {length} bytes");
+    }
+    assert!(!restores(&[&bytes[..], &[0]].concat()), "a byte more");
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            restores(&damaged);
+        }
+    }
+    let optimal = driver(&program, explorer("optimal", TieBreak::Last)).restore(&bytes, &NoStatics);
+    assert!(!optimal, "another search");
 }
 
 /// Every graph that the program has under sequential consistency; `None` beyond `most` executions.
