@@ -255,10 +255,11 @@ pub struct Builder {
     pub order: Order,
     /// Memory model of the executions.
     ///
-    /// C11 is explored by [`Algorithm::Optimal`] without a bound, depth-first, and by the
-    /// algorithms that sample. Where it is not, and with [`Builder::await_loops`],
-    /// [`Memory::Auto`] is the same as [`Memory::Sc`]. Replaying a schedule ([`Builder::replay`])
-    /// uses the model that the schedule names.
+    /// [`Memory::C11`] is explored by [`Algorithm::Optimal`] depth-first, by
+    /// [`Algorithm::Bounded`], and by the algorithms that sample. [`Memory::Auto`] is the same as
+    /// [`Memory::Sc`] with another algorithm than `Optimal`, within a bound that was needed, and
+    /// with [`Builder::await_loops`]. Replaying a schedule ([`Builder::replay`]) uses the model
+    /// that the schedule names.
     ///
     /// Environment: `DPOR_MEMORY`, one of `auto`, `sc`, `c11`. Default: [`Memory::Auto`].
     pub memory: Memory,
@@ -347,6 +348,20 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_MAX_DELAYS`. Default: `None`, no bound.
     pub delay_bound: Option<usize>,
+    /// Maximum number of old values under C11.
+    ///
+    /// A step counts if it reads a value although a newer store of the atomic has happened, or if
+    /// it is a store that goes behind such a one. The exploration visits each execution graph that
+    /// has an order of its events with at most so many of these steps, those with fewer first. 0
+    /// leaves the executions under sequential consistency. Most bugs of weak memory need one or
+    /// two.
+    ///
+    /// Under [`Memory::Auto`] the bound holds for the part under C11, under [`Memory::Sc`] it
+    /// changes nothing. Together with another bound it cannot be set under [`Memory::C11`].
+    /// Otherwise like [`Builder::preemption_bound`].
+    ///
+    /// Environment: `DPOR_STALE_BOUND`. Default: `None`, no bound.
+    pub stale_bound: Option<usize>,
     /// Maximum number of times in an execution that a thread reaches one spin hint after it has
     /// changed shared state.
     ///
@@ -705,6 +720,7 @@ impl Builder {
             preemption_bound: env.size(either("DPOR_MAX_PREEMPTIONS"), "preemptions")?,
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
             delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
+            stale_bound: env.size("DPOR_STALE_BOUND", "old values")?,
             max_rounds: env.size("DPOR_MAX_ROUNDS", "rounds")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
             checkpoint_file: env.path(either("DPOR_CHECKPOINT_FILE"))?,

@@ -279,6 +279,7 @@ fn explored_behind(
             limit => Some(limit.map_or(most, |limit| limit.min(most))),
         },
         order: Order::DepthFirst,
+        stale_bound: settings.stale_bound,
         first_pass: Some(Box::new(first.clone())),
         ..settings.unbounded()
     };

@@ -11,6 +11,7 @@ use crate::rt::engine::order;
 use crate::rt::engine::order::Turns;
 use crate::rt::engine::price::Price;
 use crate::rt::engine::strategies::bound::Bounded;
+use crate::rt::engine::strategies::bounded_graphs::BoundedGraphs;
 use crate::rt::engine::strategies::frontier::Frontier;
 use crate::rt::engine::strategies::graphs::Graphs;
 use crate::rt::engine::strategies::pct::Pct;
@@ -76,6 +77,7 @@ impl Builder {
             self.preemption_bound.map(Bound::Preemptions),
             self.switch_bound.map(Bound::Switches),
             self.delay_bound.map(Bound::Delays),
+            (self.stale_bound.filter(|_| self.memory == Memory::C11)).map(Bound::OldValues),
         ];
         let mut bounds = bounds.into_iter().flatten();
         let bound = bounds.next();
@@ -97,12 +99,17 @@ impl Builder {
             (None, Algorithm::Optimal) => None,
             (None, other) => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
         };
-        if let Some(other) = other {
+        // Under `Memory::Auto` this bound is that of the second pass.
+        let stale = self.stale_bound.filter(|_| self.memory == Memory::Auto);
+        let stale = stale.map(|most| Bound::OldValues(most).to_string());
+        if let Some(other) = other.as_ref().or(stale.as_ref()) {
             assert!(
                 self.checkpoint_file.is_none(),
                 "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` without a bound, and \
                  not with {other}; unset one of the two"
             );
+        }
+        if let Some(other) = other {
             assert!(
                 self.order == Order::DepthFirst,
                 "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` without a bound, and has no meaning with \
@@ -131,10 +138,10 @@ impl Builder {
                 ));
             }
             let (price, most) = bound.price();
-            return Box::new(Bounded::new(price, most));
+            return self.bounded(price, most);
         }
         match self.algorithm {
-            Algorithm::Bounded => Box::new(Bounded::new(Price::Preemptions, usize::MAX)),
+            Algorithm::Bounded => self.bounded(Price::Preemptions, usize::MAX),
             Algorithm::Optimal if self.memory == Memory::C11 => Box::new(Graphs::newest_first()),
             Algorithm::Optimal => self.optimal(),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(TieBreak::Last)),
@@ -168,6 +175,7 @@ impl Builder {
             preemption_bound: None,
             switch_bound: None,
             delay_bound: None,
+            stale_bound: None,
             ..self.clone()
         }
     }
@@ -186,7 +194,7 @@ impl Builder {
         if let Some(unfit) = self.unfit_for_c11() {
             panic!(
                 "{unfit} is for sequential consistency, and the memory model is C11 (DPOR_MEMORY=c11): C11 is explored by \
-                 the algorithm `optimal`, depth-first and without a bound, or by one that samples; \
+                 the algorithms `optimal`, depth-first, and `bounded`, or by one that samples; \
                  unset one of the two"
             );
         }
@@ -195,14 +203,13 @@ impl Builder {
     /// Returns a setting that asks for what is explored under sequential consistency alone.
     #[track_caller]
     pub(crate) fn unfit_for_c11(&self) -> Option<String> {
-        match (self.bound(), self.algorithm) {
-            (Some(bound), _) => Some(bound.to_string()),
-            (None, Algorithm::Optimal) if self.order != Order::DepthFirst => {
+        match self.algorithm {
+            Algorithm::Optimal if self.order != Order::DepthFirst => {
                 Some(format!("the order `{}` (DPOR_ORDER)", self.order.name()))
             }
-            (None, Algorithm::Optimal) => None,
-            (None, _) if self.is_sampling() => None,
-            (None, other) => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
+            Algorithm::Optimal | Algorithm::Bounded => None,
+            _ if self.is_sampling() => None,
+            other => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
         }
     }
 
@@ -237,6 +244,14 @@ impl Builder {
 
     fn sampler(&self, strategy: impl Strategy + 'static, seed: u64) -> Box<dyn Explorer> {
         Box::new(Sampler::new(strategy, seed, self.iterations))
+    }
+
+    /// Returns the explorer that visits what has a price of at most `most`.
+    fn bounded(&self, price: Price, most: usize) -> Box<dyn Explorer> {
+        match self.memory {
+            Memory::C11 => Box::new(BoundedGraphs::new(price, most)),
+            Memory::Auto | Memory::Sc => Box::new(Bounded::new(price, most)),
+        }
     }
 
     /// Returns the explorer that visits each trace once, in the order that the settings name.

@@ -738,7 +738,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Bound on the preemptions, context switches or delays of an execution, with its value.
+/// Bound on the preemptions, context switches, delays or old values of an execution, with its
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
@@ -748,6 +749,8 @@ pub enum Bound {
     Switches(usize),
     /// Value of [`Builder::delay_bound`](crate::Builder::delay_bound).
     Delays(usize),
+    /// Value of [`Builder::stale_bound`](crate::Builder::stale_bound).
+    OldValues(usize),
 }
 
 impl Bound {
@@ -756,6 +759,7 @@ impl Bound {
             Price::Preemptions => Bound::Preemptions(most),
             Price::Switches => Bound::Switches(most),
             Price::Delays => Bound::Delays(most),
+            Price::OldValues => Bound::OldValues(most),
         }
     }
 
@@ -765,6 +769,7 @@ impl Bound {
             Bound::Preemptions(most) => (Price::Preemptions, most),
             Bound::Switches(most) => (Price::Switches, most),
             Bound::Delays(most) => (Price::Delays, most),
+            Bound::OldValues(most) => (Price::OldValues, most),
         }
     }
 
@@ -780,6 +785,7 @@ impl Bound {
                 (most, "context switch", setting)
             }
             Bound::Delays(most) => (most, "delay", ["delay_bound", "DPOR_MAX_DELAYS"]),
+            Bound::OldValues(most) => (most, "old value", ["stale_bound", "DPOR_STALE_BOUND"]),
         }
     }
 }

@@ -286,7 +286,6 @@ fn executions_of_c11_are_drawn_at_random_and_other_searches_refuse() {
         told.downcast_ref::<String>().cloned().unwrap_or_default()
     };
     for told in [
-        refused(|builder| builder.preemption_bound = Some(2)),
         refused(|builder| builder.algorithm = Algorithm::Source),
         refused(|builder| builder.order = Order::RoundRobin),
     ] {

@@ -8,6 +8,7 @@ mod from_loom;
 mod litmus;
 mod loops;
 mod orderings;
+mod settings;
 
 use dpor::cell::UnsafeCell;
 use dpor::{Builder, Failure, FailureKind, Memory};

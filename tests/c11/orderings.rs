@@ -542,7 +542,7 @@ fn the_variable_has_each_model_tell_its_orderings() {
 fn a_setting_that_does_not_fit_c11_leaves_the_search_out() {
     let mut builder = Builder::new();
     builder.weakest_orderings = true;
-    builder.preemption_bound = Some(1);
+    builder.order = dpor::Order::RoundRobin;
     builder.check(right);
 }
 

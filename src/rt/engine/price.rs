@@ -32,6 +32,9 @@ pub(crate) enum Price {
     Preemptions,
     Switches,
     Delays,
+    /// Under C11 the steps that read an old value, and the stores that go behind newer ones. The
+    /// thread does not matter.
+    OldValues,
 }
 
 impl Price {
@@ -61,6 +64,7 @@ impl Price {
                 (t, u32::from(t != last && !goes_round))
             })),
             Price::Delays => costs.extend(turns(at, able, last).into_iter().zip(0..)),
+            Price::OldValues => costs.extend(each.map(|thread| (thread, 0))),
         }
     }
 
@@ -74,6 +78,7 @@ impl Price {
     ) -> Option<ThreadId> {
         match self {
             Price::Preemptions => goes_on(at, able, last).then_some(last),
+            Price::OldValues => None,
             _ if is_over(at, able) => None,
             Price::Switches => Some(last),
             Price::Delays => {

@@ -49,6 +49,15 @@ pub(crate) struct WeakMemory {
     pub(crate) at_end: Option<AtEnd>,
 }
 
+/// A step that a thread can make.
+pub(crate) struct Possible {
+    pub(crate) step: Step,
+    /// Whether it reads an old value, or is a store that goes behind a newer one.
+    pub(crate) is_old: bool,
+    /// The key of the graph behind it.
+    pub(crate) graph: u128,
+}
+
 impl Accesses {
     /// Notes that the object has an event in this execution. Returns whether it had one before.
     pub(super) fn has_met(&mut self, object: ObjectId) -> bool {
@@ -333,6 +342,43 @@ impl WeakMemory {
         let alternatives = alternatives.collect();
         self.outcomes = outcomes;
         alternatives
+    }
+
+    /// Every step that `thread` can make now.
+    pub(crate) fn possible_steps(
+        &mut self,
+        machine: &Machine,
+        trace: &Trace,
+        thread: ThreadId,
+        is_whole: bool,
+    ) -> Vec<Possible> {
+        let Some(access) = self.pending(machine, trace, thread) else {
+            return Vec::new();
+        };
+        let mut outcomes = Vec::new();
+        self.search.model.outcomes(thread, &access, &mut outcomes);
+        if outcomes.is_empty() {
+            outcomes.extend(machine.was_let_go_at(thread).map(released));
+        }
+        let possible = outcomes.into_iter().map(|outcome| {
+            let alternative = self.alternative(thread, &access, outcome);
+            let is_old = match access.operation.kind {
+                graph::OpKind::Wait { .. } => alternative >= LOCATIONS,
+                kind => kind.is_atomic() && Place::of(alternative).newer > 0,
+            };
+            self.search.model.take(thread, &access, outcome);
+            let graph = self.search.model.graph().key(is_whole);
+            self.search.model.undo();
+            Possible {
+                step: Step {
+                    thread,
+                    alternative,
+                },
+                is_old,
+                graph,
+            }
+        });
+        possible.collect()
     }
 
     /// Notes which threads have ended.

@@ -17,6 +17,7 @@ use super::operation::{Fences, OpKind, Operation};
 use super::{Access, Decision, Interval, Outcome, StoreRef};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::mix::{STEP, mix};
 use crate::rt::event::operation::AtomicType;
 use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::object::State;
@@ -454,6 +455,55 @@ impl Graph {
     pub(crate) fn spawn_of(&self, thread: ThreadId) -> Option<u32> {
         let spawn = self.threads.get(thread.index())?.spawned;
         (spawn != NOWHERE).then_some(spawn)
+    }
+
+    /// A hash of the graph. Without the `whole`, spawns and joins that are the last steps of their
+    /// threads do not count.
+    pub(crate) fn key(&self, whole: bool) -> u128 {
+        let mut halves = [0, STEP];
+        let mut add = |word: u64| {
+            for half in &mut halves {
+                *half = mix(half.wrapping_add(STEP) ^ word).wrapping_mul(STEP | 1);
+            }
+        };
+        for thread in self.threads() {
+            let steps = self.steps_of(thread);
+            let is_done = |position: u32| self.at(position).outcome == Outcome::Done;
+            let counts = |&position: &u32| whole || !is_done(position);
+            let count = steps.iter().rposition(counts).map_or(0, |last| last + 1);
+            if count == 0 {
+                continue;
+            }
+            add(1 << 63 | u64::from(thread.0) << 32 | count as u64);
+            for &position in &steps[..count] {
+                let event = self.at(position);
+                let (kind, store) = match event.outcome {
+                    Outcome::Done => (1, None),
+                    Outcome::Reads(store) => (2, Some(store)),
+                    Outcome::Modifies(store) => (3, Some(store)),
+                    Outcome::Behind(_) => {
+                        let object = event.object();
+                        let place = self.place(object, event.name());
+                        (4, Some(self.store_at(object, place - 1)))
+                    }
+                    Outcome::Other { alternative, label } => {
+                        add(u64::from(alternative) << 8 | label.class() as u64);
+                        // Its order with the other operations on its objects.
+                        for (&of, thread) in self.past(position).iter().zip(0u64..) {
+                            if of > 0 {
+                                add(thread << 32 | u64::from(of));
+                            }
+                        }
+                        (5, None)
+                    }
+                };
+                add(kind);
+                if let Some(store) = store {
+                    add(u64::from(store.thread) << 32 | u64::from(store.index));
+                }
+            }
+        }
+        u128::from(halves[0]) << 64 | u128::from(halves[1])
     }
 
     /// The positions of the joins of the thread.

@@ -50,7 +50,8 @@ fn a_directory_gets_the_failure_in_three_forms_and_the_report_says_where() {
     assert!(!inside.exists(), "nothing is written unless a test fails");
 
     let failure = builder.explore(lost_update).expect_err("it fails");
-    let name = "pictures.report_dir.a_directory_gets_the_failure_in_three_forms_and_the_report_says_where";
+    let name =
+        "pictures.report_dir.a_directory_gets_the_failure_in_three_forms_and_the_report_says_where";
     let read = |extension: &str| {
         let file = inside.join(format!("{name}.{extension}"));
         std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"))

@@ -4,7 +4,7 @@
 //! judge: it adds any step with any alternative, memoised on the graph.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,12 +12,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::checkpoints::NoStatics;
 use super::random::{Rng, number, program};
 use crate::rt::engine::driver::{Driver, Plan};
+use crate::rt::engine::price::Price;
+use crate::rt::engine::strategies::bounded_graphs::BoundedGraphs;
 use crate::rt::engine::strategies::graphs::Graphs;
 use crate::rt::engine::testing::programs::{load, store, var};
 use crate::rt::engine::testing::*;
 use crate::rt::engine::weak_memory::WeakMemory;
-use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
-use crate::rt::event::operation::{ObjectKind, Rmw, Step};
+use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point, TieBreak};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{ObjectKind, OpKind, Rmw, Step};
 use crate::rt::event::verdict::Pruned;
 use crate::rt::memory::MemoryModel;
 use crate::rt::memory::graph::Graph;
@@ -110,10 +113,11 @@ fn searched(program: &Program, free: Free, most: u64) -> Option<(Graphed, Found)
     ended.then_some((graphed, found))
 }
 
-/// The explorer that makes these steps, and then notes which steps are possible.
+/// The explorer that makes these steps, and then notes which steps are possible at which price.
 struct Script {
     steps: Vec<Step>,
-    options: Rc<RefCell<Vec<Step>>>,
+    price: Price,
+    options: Rc<RefCell<Vec<(Step, u32)>>>,
     started: bool,
 }
 
@@ -131,15 +135,29 @@ impl Explorer for Script {
         }
         let weak = at.weak.expect("memory is weak");
         let mut options = self.options.borrow_mut();
-        for &thread in at.machine.live() {
-            if !at.is_able(thread) {
-                continue;
-            }
+        let live = at.machine.live().iter().copied();
+        let able: Vec<_> = live.filter(|&thread| at.is_able(thread)).collect();
+        let mut costs = Vec::new();
+        self.price.of_each(at, &able, at.last, &mut costs);
+        for (thread, cost) in costs {
+            let kind = at.machine.pending(thread).map(|it| it.operation.kind);
+            let is_old = |alternative: u32| match kind {
+                Some(OpKind::Wait { .. }) => alternative >= 256,
+                Some(kind) if kind.is_atomic() => alternative >= 2,
+                _ => false,
+            };
+            let cost_of = |alternative| match self.price {
+                Price::OldValues => u32::from(is_old(alternative)),
+                _ => cost,
+            };
             let all = weak.borrow_mut().alternatives(at.machine, at.trace, thread);
             let all = if all.is_empty() { vec![0] } else { all };
-            options.extend(all.into_iter().map(|alternative| Step {
-                thread,
-                alternative,
+            options.extend(all.into_iter().map(|alternative| {
+                let step = Step {
+                    thread,
+                    alternative,
+                };
+                (step, cost_of(alternative))
             }));
         }
         if options.is_empty() {
@@ -161,13 +179,26 @@ impl Explorer for Script {
 
 /// Every graph of the program; `None` beyond `most` prefixes.
 fn enumerated(program: &Program, most: usize) -> Option<Graphed> {
+    Some(priced(program, Price::OldValues, most)?.0)
+}
+
+/// Every graph of the program, and the price of each; `None` beyond `most` prefixes.
+fn priced(program: &Program, price: Price, most: usize) -> Option<(Graphed, FxHashMap<Key, u32>)> {
     let mut graphed = Graphed::default();
-    let mut seen: FxHashSet<Key> = FxHashSet::default();
-    let mut open: Vec<Vec<Step>> = vec![Vec::new()];
-    while let Some(steps) = open.pop() {
-        let options: Rc<RefCell<Vec<Step>>> = Rc::default();
+    let mut prices: FxHashMap<Key, u32> = FxHashMap::default();
+    let mut seen: FxHashSet<(Key, Option<ThreadId>)> = FxHashSet::default();
+    // The prefixes of each price that are still to be extended.
+    let mut open: BTreeMap<u32, Vec<Vec<Step>>> = BTreeMap::from([(0, vec![Vec::new()])]);
+    while let Some(mut entry) = open.first_entry() {
+        let cost = *entry.key();
+        let Some(steps) = entry.get_mut().pop() else {
+            entry.remove();
+            continue;
+        };
+        let options: Rc<RefCell<Vec<(Step, u32)>>> = Rc::default();
         let script = Script {
             steps: steps.clone(),
+            price,
             options: options.clone(),
             started: false,
         };
@@ -177,7 +208,9 @@ fn enumerated(program: &Program, most: usize) -> Option<Graphed> {
         let mut found = Found::default();
         explore_on(program, &mut driver, true, &mut found, |_| false);
         let key = key(weak.borrow().search.model.graph());
-        if !seen.insert(key.clone()) {
+        let last = steps.last().map(|step| step.thread);
+        let last = last.filter(|_| price != Price::OldValues);
+        if !seen.insert((key.clone(), last)) {
             continue;
         }
         if seen.len() > most {
@@ -185,16 +218,76 @@ fn enumerated(program: &Program, most: usize) -> Option<Graphed> {
         }
         let options = options.take();
         if options.is_empty() {
+            prices.entry(key.clone()).or_insert(cost);
             graphed.graphs.insert(key, 1);
             graphed.finals.extend(found.finals);
         }
-        for step in options {
+        for (step, more) in options {
             let mut next = steps.clone();
             next.push(step);
-            open.push(next);
+            open.entry(cost + more).or_default().push(next);
         }
     }
-    Some(graphed)
+    Some((graphed, prices))
+}
+
+#[test]
+fn within_a_bound_exactly_the_graphs_of_that_price_are_found_once() {
+    let (mut checked, mut cut, mut whole) = (0, 0, 0);
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(40);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let mut program = program(seed);
+        program.orderings = Some(seed);
+        let others = [Price::Preemptions, Price::Switches, Price::Delays];
+        for price in [Price::OldValues, others[seed as usize % 3]] {
+            let Some((_, prices)) = priced(&program, price, 300) else {
+                continue;
+            };
+            for most in 0..3 {
+                let within = prices.iter().filter(|(_, cost)| **cost <= most);
+                let mut within: Vec<Key> = within.map(|(key, _)| key.clone()).collect();
+                within.sort();
+                let (mut found, is_all) = bounded(&program, price, most as usize);
+                found.sort();
+                let context = format!("{price:?} {most}, seed {seed}: {}", program.listing());
+                assert!(
+                    found == within,
+                    "{} of {}, {context}",
+                    found.len(),
+                    within.len()
+                );
+                let has_more = within.len() < prices.len();
+                assert!(!(is_all && has_more), "{context}");
+                // Where threads count, a place may be too dear that adds no graph.
+                assert!(is_all || has_more || price != Price::OldValues, "{context}");
+                checked += 1;
+                cut += u32::from(has_more);
+                whole += u32::from(is_all);
+            }
+        }
+    }
+    println!("{checked} bounds, {cut} of them with more behind them, {whole} not needed");
+    assert!(cut > 10 && whole > 10);
+}
+
+/// The graph of each execution within the bound, and whether these are said to be all.
+fn bounded(program: &Program, price: Price, most: usize) -> (Vec<Key>, bool) {
+    let explorer = BoundedGraphs::new(price, most);
+    let weak = explorer.weak().expect("memory is weak");
+    let mut driver = driver(program, Box::new(explorer));
+    driver.weaken(weak.clone());
+    let mut found = Found::default();
+    let mut keys = Vec::new();
+    let mut complete = 0;
+    explore_on(program, &mut driver, false, &mut found, |driver| {
+        if driver.stats.numbered() > complete {
+            complete = driver.stats.numbered();
+            keys.push(key(weak.borrow().search.model.graph()));
+        }
+        true
+    });
+    (keys, driver.coverage() == Coverage::All)
 }
 
 /// The ways to choose behind a wakeup sequence.
