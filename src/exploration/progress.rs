@@ -75,13 +75,13 @@ struct Shares {
 
 impl Shares {
     /// Returns the part to show after `begun` executions. The estimate comes with whether it has
-    /// settled.
+    /// settled, and with the number of executions that there are at least.
     ///
     /// A percentage of an estimate that has not settled would stand still or run backwards, because
     /// the estimate grows with the executions. If an estimate grows by much after it has settled,
     /// the percentage is no longer shown.
-    fn of(&mut self, begun: u64, estimate: Option<(f64, bool)>) -> Share {
-        let Some((total, settled)) = estimate else {
+    fn of(&mut self, begun: u64, estimate: Option<(f64, bool, f64)>) -> Share {
+        let Some((total, settled, least)) = estimate else {
             return Share::Unknown;
         };
         let total = total.max(begun as f64);
@@ -90,7 +90,7 @@ impl Shares {
             self.most = self.most.max(percent);
             return Share::Done(self.most, total);
         }
-        Share::Beyond(total)
+        Share::Beyond(least)
     }
 }
 
@@ -164,7 +164,8 @@ impl Progress {
         let given_up = driver.stats.given_up();
         let test = std::thread::current();
         let test = test.name().filter(|test| *test != "main");
-        let estimate = estimate.map(|total| (total, driver.has_settled(total)));
+        let estimate =
+            estimate.map(|total| (total, driver.has_settled(total), driver.at_least(total)));
         let share = self.shares.of(begun, estimate);
         let text = line((begun, given_up), share, now - self.start, test);
         match &mut self.style {
@@ -365,8 +366,9 @@ mod tests {
     fn no_percentage_is_told_of_an_estimate_that_grows_with_the_executions() {
         let mut shares = Shares::default();
         for begun in [138_000, 700_000, 1_560_000] {
-            let told = shares.of(begun, Some((5.0 * begun as f64, false)));
-            assert_eq!(told, Share::Beyond(5.0 * begun as f64));
+            let least = 0.625 * begun as f64;
+            let told = shares.of(begun, Some((5.0 * begun as f64, false, least)));
+            assert_eq!(told, Share::Beyond(least));
         }
         assert_eq!(shares.of(9, None), Share::Unknown);
     }
@@ -374,7 +376,7 @@ mod tests {
     #[test]
     fn a_percentage_never_falls() {
         let mut shares = Shares::default();
-        let mut told = |begun, total| shares.of(begun, Some((total, true)));
+        let mut told = |begun, total| shares.of(begun, Some((total, true, total)));
         assert_eq!(told(100, 1000.0), Share::Done(10, 1000.0));
         assert_eq!(told(200, 1000.0), Share::Done(20, 1000.0));
         // An estimate that wavers leaves the percentage where it is. An estimate that has grown by

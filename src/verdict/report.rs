@@ -128,6 +128,8 @@ pub struct Report {
     /// Duration of the exploration. If the exploration was resumed from a checkpoint, the time
     /// since then.
     pub elapsed: Duration,
+    /// The number of executions that there are at least, judged by this estimate and earlier ones.
+    least: Option<f64>,
     /// Number of executions that were begun before the exploration was resumed.
     before: u64,
     /// A hint, and the most times in one execution that a thread reached it after it had changed
@@ -242,6 +244,7 @@ impl Passed {
             vacuous: self.vacuous,
             estimate,
             estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),
+            least: estimate.map(|total| driver.at_least(total)),
             hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
             weak: self.weak.clone(),
             reruns: (self.ran + self.before).saturating_sub(stats.begun()),
@@ -270,14 +273,14 @@ impl Report {
         if let Some(nothing) = self.tested_nothing() {
             text.push_str(&format!("; {nothing}"));
         }
-        if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
+        if let (Verdict::Stopped(_), Some(estimate), Some(least)) =
+            (self.verdict, self.estimate, self.least)
+        {
             let begun = self.executions + self.pruned;
             let about = match self.estimate_has_settled {
                 true if estimate < 1.5 => Some(format!("about {}", counted(1, "execution"))),
                 true => Some(format!("{} executions", estimated(estimate))),
-                false => {
-                    at_least(estimate, begun).map(|least| format!("{least} or more executions"))
-                }
+                false => at_least(least, begun).map(|least| format!("{least} or more executions")),
             };
             if let Some(about) = about {
                 text.push_str(&format!("; {about} in all"));

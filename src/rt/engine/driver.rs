@@ -333,6 +333,12 @@ impl Driver {
         !self.explorer.more() || self.estimator.has_settled(estimate)
     }
 
+    /// The number of executions that there are at least, judged by this current estimate and those
+    /// before it.
+    pub(crate) fn at_least(&self, estimate: f64) -> f64 {
+        self.estimator.least(estimate)
+    }
+
     /// Writes down the unexplored sequences, between two executions; `None` if there are none, or
     /// if the algorithm cannot tell.
     pub(crate) fn save(&self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
