@@ -123,6 +123,22 @@ fn an_element_has_an_index_where_it_is_known() {
         panic!("to be told");
     });
     assert_eq!(inside, ["ring.slots[_]", "ring.slots[_]#2"]);
+    // Unless the first and the last one are in use: the declaration says how many there are.
+    struct Flags {
+        flags: [AtomicU32; 2],
+        _other: AtomicU32,
+    }
+    let spanned = names("f.flags[", || {
+        let f = Box::new(Flags {
+            flags: all(),
+            _other: AtomicU32::new(0),
+        });
+        for i in [1, 0] {
+            f.flags[i].store(1, SeqCst);
+        }
+        panic!("to be told");
+    });
+    assert_eq!(spanned, ["f.flags[0]", "f.flags[1]"]);
     // On a stack nobody knows where it begins, unless the program says so somewhere.
     let somewhere = names("a[", || {
         let a: [AtomicU32; 4] = all();

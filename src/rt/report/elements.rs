@@ -3,9 +3,9 @@
 //! The name of an object comes from its first use. For one element of an array that is `flags[me]`
 //! and for another one `flags[1 - me]`, written by one thread, and the other way round by the next.
 //! So an element is named by its index where the index is known: some place in the program writes
-//! it as a number, or the array fills its block. Otherwise, if the array has other elements, the
-//! element has no index: `flags[_]`. The name that a loop or a closure gives to each element,
-//! `flag`, is treated the same way.
+//! it as a number, the array fills its block, or as many elements are in use as the declaration has.
+//! Otherwise, if the array has other elements, the element has no index: `flags[_]`. The name that
+//! a loop or a closure gives to each element, `flag`, is treated the same way.
 //!
 //! Threads name one array differently, as clones of an `Arc` have different names. All elements use
 //! the name of the element that is used first. Two names are of one array if some object has both,
@@ -325,6 +325,8 @@ impl Array<'_> {
             .any(|&(object, at)| at < HEADER && is_count(object));
         let first = match (self.numbered().next(), self.region) {
             (Some((at, number)), _) => at.checked_sub(number.checked_mul(stride)?)?,
+            // The first and the last element are in use.
+            (None, _) if self.is_spanned(highest.at - lowest.at, stride) => lowest.at,
             (None, Region::Heap { .. }) if let Some((begins, _)) = self.of_block() => {
                 let behind = lowest.at.checked_sub(begins)?;
                 begins + behind % stride
@@ -351,6 +353,14 @@ impl Array<'_> {
         (self.members.iter()).filter_map(|member| Some((member.at, member.number?)))
     }
 
+    /// Whether the array has as many elements as lie in this distance, by its declaration.
+    fn is_spanned(&self, distance: usize, stride: usize) -> bool {
+        let Some(Lies::Inside(Some(length))) = self.lies else {
+            return false;
+        };
+        (length.checked_sub(1)).and_then(|last| last.checked_mul(stride)) == Some(distance)
+    }
+
     /// The beginning of the array in its block, and its length in bytes, if the block contains
     /// nothing else.
     fn of_block(&self) -> Option<(usize, usize)> {
@@ -360,7 +370,7 @@ impl Array<'_> {
         let begins = match self.lies? {
             Lies::Alone => 0,
             Lies::Counted => HEADER,
-            Lies::Inside => return None,
+            Lies::Inside(_) => return None,
         };
         Some((begins, size.checked_sub(begins)?))
     }

@@ -22,8 +22,8 @@ pub(in super::super) enum Lies {
     Alone,
     /// Behind the counts of an `Arc`.
     Counted,
-    /// Among other fields, or on a stack.
-    Inside,
+    /// Among other fields, or on a stack, with so many elements if the declaration has a number.
+    Inside(Option<usize>),
 }
 
 impl Sources {
@@ -157,7 +157,7 @@ fn of_type(ty: &str) -> Option<Lies> {
             return Some(match owner {
                 "Box" => Lies::Alone,
                 "Arc" => Lies::Counted,
-                _ => Lies::Inside,
+                _ => Lies::Inside(length(ty)),
             });
         }
         let (wrapper, inner) = ty.split_once('<')?;
@@ -166,6 +166,22 @@ fn of_type(ty: &str) -> Option<Lies> {
             .find(|it| wrapper.ends_with(it))?;
         ty = inner.trim_start();
     }
+}
+
+/// The number of elements of this array type or array, `[Slot; 2]`, if it is written as a number.
+fn length(array: &str) -> Option<usize> {
+    let mut depth = 0;
+    let mut last = None;
+    for (at, c) in array.char_indices() {
+        match c {
+            '[' | '(' | '{' => depth += 1,
+            ']' if depth == 1 => return array[last?..at].trim().parse().ok(),
+            ']' | ')' | '}' => depth -= 1,
+            ';' if depth == 1 => last = Some(at + 1),
+            _ => {}
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -205,8 +221,19 @@ mod tests {
             ("let slots: Arc<Vec<Slot>> = x;", Some(Some(Lies::Alone))),
             ("    slots: Box<[Slot]>,", Some(Some(Lies::Alone))),
             ("    slots: Arc<[Slot]>,", Some(Some(Lies::Counted))),
-            ("    slots: [Slot; 2],", Some(Some(Lies::Inside))),
-            ("fn f(slots: &[Slot; 2])", Some(Some(Lies::Inside))),
+            ("    slots: [Slot; 2],", Some(Some(Lies::Inside(Some(2))))),
+            ("fn f(slots: &[Slot; 2])", Some(Some(Lies::Inside(Some(2))))),
+            ("slots: [[u8; 3]; 2]", Some(Some(Lies::Inside(Some(2))))),
+            (
+                "slots: [const { f(1); g() }; 2]",
+                Some(Some(Lies::Inside(Some(2)))),
+            ),
+            ("    slots: [Slot; N],", Some(Some(Lies::Inside(None)))),
+            ("fn f(slots: &[Slot])", Some(Some(Lies::Inside(None)))),
+            (
+                "    slots: [Slot; // so many",
+                Some(Some(Lies::Inside(None))),
+            ),
             ("let slots = vec![Slot::new()];", Some(Some(Lies::Alone))),
             ("let slots = other.clone();", Some(None)),
             ("    slots: Slots,", Some(None)),
