@@ -192,7 +192,8 @@ impl Order {
 #[non_exhaustive]
 pub enum Thorough {
     /// Within a budget: the further passes together run no more executions than the first pass, or
-    /// than 1,000 if that is more.
+    /// than 1,000 if that is more. Instead of 1,000 it is fewer if these could have more than 250,000
+    /// events.
     ///
     /// A pass that the budget cuts short has taken its executions from all over its tree.
     #[default]

@@ -18,8 +18,18 @@ use crate::verdict::further::Further;
 use crate::verdict::report::{Limit, Passed, Verdict};
 
 /// The number of executions that all further passes together may run, however small the first pass
-/// was.
+/// was, unless they are long.
 const BUDGET_MIN: u64 = 1000;
+
+/// The most events of so many executions. Without this limit, a model with one execution of 12,000
+/// events would take a thousand times as long as its first pass.
+const BUDGET_EVENTS: u64 = 250_000;
+
+/// The number of executions that all further passes together may run, where the first pass has run
+/// `begun`, the longest of which had `longest` events.
+fn budget(begun: u64, longest: usize) -> u64 {
+    begun.max(BUDGET_MIN.min(BUDGET_EVENTS / longest.max(1) as u64))
+}
 
 /// A kind of behaviour, with the setting that explores it.
 struct Kind {
@@ -75,7 +85,7 @@ pub(crate) fn explored(
     let begun = passed.driver.stats.begun();
     let mut left = match settings.thorough {
         Thorough::Full => u64::MAX,
-        _ => begun.max(BUDGET_MIN),
+        _ => budget(begun, passed.driver.stats.longest),
     };
     if let Some(most) = settings.max_permutations {
         left = left.min((most as u64).saturating_sub(begun));

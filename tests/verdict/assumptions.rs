@@ -401,6 +401,31 @@ fn the_budget_cuts_a_further_pass_short_and_the_report_says_so() {
     assert_eq!(assumed(&report), []);
 }
 
+/// Seven threads that wait for main, which has 20,000 events of its own.
+fn waits_behind_many_events() {
+    let number = AtomicUsize::new(0);
+    for _ in 0..20_000 {
+        number.load(SeqCst);
+    }
+    let threads = [(); 7].map(|()| thread::spawn(thread::park));
+    for thread in &threads {
+        thread.thread().unpark();
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn further_passes_over_long_executions_are_as_few_as_their_events_allow() {
+    let report = Builder::new().check(waits_behind_many_events);
+    assert_eq!((report.executions, report.longest > 20_000), (1, true));
+    let [(AssumptionKind::SpuriousWakeups, executions, false)] = further(&report)[..] else {
+        panic!("{report}");
+    };
+    assert_eq!(executions, 250_000 / report.longest as u64);
+}
+
 #[test]
 fn an_exploration_that_is_a_part_or_a_sample_has_no_further_pass() {
     let settings: [fn(&mut Builder); 6] = [
