@@ -50,7 +50,7 @@ macro_rules! rows {
         };
         modelled "`sync::Notify`" as sync::Notify {
             [new: fn() -> This] [notify: fn(&This)] [wait: fn(&This)] [impl Debug] [impl Default]
-        } "several threads may wait; in loom, only one. Loom's spurious wake-up is explored in a further pass (`Builder::thorough`), or in the first one if `Builder::spurious_wakeups` (`DPOR_SPURIOUS_WAKEUPS`) is set";
+        } "several threads may wait; in loom, only one. Loom's spurious wake-up is explored if `Builder::spurious_wakeups` (`DPOR_SPURIOUS_WAKEUPS`) is set";
         modelled "`sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard}`" {
             [Mutex = sync::Mutex::new(0).lock().map(|guard: sync::MutexGuard<'_, u8>| *guard).ok()]
             [RwLockReadGuard = sync::RwLock::new(0).read().map(|guard: sync::RwLockReadGuard<'_, u8>| *guard).ok()]

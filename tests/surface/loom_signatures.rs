@@ -450,6 +450,38 @@ fn a_task_is_polled_for_no_reason_if_that_is_asked_for() {
     assert_eq!(polls(1), BTreeSet::from([1, 2, 3]));
 }
 
+/// A cell that one thread reads by `with`, and the owner of the cell overwrites once it is woken.
+/// The owner parks once, without a loop, which a spurious wake-up ends too early.
+fn parks_without_a_loop() {
+    struct Waiter(loom::cell::UnsafeCell<Option<thread::Thread>>);
+    // SAFETY: one thread reads the cell, and the owner writes behind the token of that thread.
+    unsafe impl Sync for Waiter {}
+    // SAFETY: as above.
+    unsafe impl Send for Waiter {}
+    let waiter = Arc::new(Waiter(loom::cell::UnsafeCell::new(Some(thread::current()))));
+    let theirs = waiter.clone();
+    let other = thread::spawn(move || {
+        // SAFETY: the owner writes behind the unpark.
+        (theirs.0).with(|waiter| unsafe { (*waiter).as_ref().unwrap().unpark() });
+    });
+    thread::park();
+    // SAFETY: the other thread has made the last use of the cell in front of its unpark.
+    waiter.0.with_mut(|waiter| unsafe { *waiter = None });
+    other.join().unwrap();
+}
+
+#[test]
+fn what_loom_does_not_have_fails_no_test_unless_asked_for() {
+    let report = Builder::new().explore(parks_without_a_loop).unwrap();
+    assert!(report.complete && report.further.is_empty(), "{report}");
+    let kinds: Vec<_> = report.assumptions.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [dpor::AssumptionKind::SpuriousWakeups]);
+    let mut builder = Builder::new();
+    builder.thorough = dpor::Thorough::Bounded;
+    let failure = builder.explore(parks_without_a_loop).unwrap_err();
+    assert_eq!(failure.kind(), FailureKind::DataRace, "{failure}");
+}
+
 #[test]
 fn what_is_said_to_be_unreachable_panics() {
     let reached = catch_unwind(AssertUnwindSafe(|| {
