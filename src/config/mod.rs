@@ -275,8 +275,8 @@ pub struct Builder {
     /// Maximum number of events in one execution; more are a [failure](crate::FailureKind::Limit).
     ///
     /// After its execution has failed or ended, a thread is unwound. While it unwinds it may
-    /// perform at most a tenth of this number of operations. Further operations are not performed,
-    /// for example those of a destructor that never ends.
+    /// perform at most a tenth of this number of operations, or 1,000 if that is more. Further
+    /// operations are not performed, for example those of a destructor that never ends.
     ///
     /// With loom's signatures each spin hint, such as [`yield_now`](crate::thread::yield_now),
     /// counts as an event.

@@ -28,9 +28,14 @@ use crate::rt::exec::process_exit;
 /// unwinds like the one that failed, and there are some hundreds of these.
 const SHARE: usize = 10;
 
+/// The least number of operations that a destructor may make. An execution that is tried for the
+/// report of a short failure has a limit of some hundred events, of which a tenth is less than a
+/// destructor with an end may make.
+const LEAST: usize = 1000;
+
 /// The number of operations that destructors may ask for.
 fn most_of(inner: &Inner) -> usize {
-    inner.driver.events_limit() / SHARE
+    (inner.driver.events_limit() / SHARE).max(LEAST)
 }
 
 thread_local! {
@@ -81,7 +86,7 @@ impl Runtime {
             std::panic::resume_unwind(Box::new(Stop));
         }
         let limit = format!(
-            "more than {most} operations (max_branches / {SHARE}: DPOR_MAX_BRANCHES) after the end of its execution"
+            "more than {most} operations (max_branches / {SHARE}, at least {LEAST}: DPOR_MAX_BRANCHES) after the end of its execution"
         );
         if !self.running.get() {
             // A panic within an unwinding of this OS thread would end the process. The watchdog

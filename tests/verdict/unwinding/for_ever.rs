@@ -17,6 +17,39 @@ fn nobody_unwinds() {
     assert!(caught.is_err() && lock.is_poisoned());
 }
 
+/// Executions that are tried for the report of a short failure have few events, and a test may set
+/// a low limit. The operations of a destructor that has an end come to that end in both.
+#[test]
+fn a_destructor_with_an_end_comes_to_it_however_short_the_failure_is() {
+    use std::sync::atomic::AtomicUsize as Count;
+
+    static BEGUN: Count = Count::new(0);
+    static ENDED: Count = Count::new(0);
+    for limit in [None, Some(20)] {
+        let mut builder = Builder::new();
+        builder.max_branches = limit.unwrap_or(builder.max_branches);
+        let failure = builder.explore(|| {
+            let flag = AtomicBool::new(false);
+            let _reads = Finally(|| {
+                BEGUN.fetch_add(1, SeqCst);
+                for _ in 0..30 {
+                    flag.load(SeqCst);
+                }
+                ENDED.fetch_add(1, SeqCst);
+            });
+            let lock = Arc::new(Mutex::new(()));
+            let theirs = lock.clone();
+            thread::spawn(move || std::mem::forget(theirs.lock().unwrap()));
+            drop(lock.lock().unwrap());
+            thread::park();
+        });
+        let failure = failure.expect_err("a thread waits for ever");
+        assert_eq!(failure.kind(), FailureKind::Deadlock, "{failure}");
+        assert_eq!(BEGUN.load(SeqCst), ENDED.load(SeqCst), "{limit:?}");
+        assert!(ENDED.load(SeqCst) > 0);
+    }
+}
+
 #[test]
 fn a_destructor_that_waits_for_ever_is_forgotten_with_its_model() {
     let waits = || {
