@@ -192,8 +192,8 @@ impl Order {
 #[non_exhaustive]
 pub enum Thorough {
     /// Within a budget: the further passes together run no more executions than the first pass, or
-    /// than 1,000 if that is more. Instead of 1,000 it is fewer if these could have more than 250,000
-    /// events.
+    /// than 1,000 if that is more. Instead of 1,000 it is fewer if these could have more than
+    /// 250,000 events.
     ///
     /// A pass that the budget cuts short has taken its executions from all over its tree.
     #[default]
@@ -526,8 +526,8 @@ pub struct Builder {
     /// [`orderings`](crate::orderings()) run no further pass.
     ///
     /// Environment: `DPOR_THOROUGH`, 0 for [`Thorough::Off`] or 1 for [`Thorough::Full`]. Default:
-    /// [`Thorough::Bounded`]; with loom's signatures, [`Thorough::Off`], because loom has none of this
-    /// behaviour.
+    /// [`Thorough::Bounded`]; with loom's signatures, [`Thorough::Off`], because loom has none of
+    /// this behaviour.
     pub thorough: Thorough,
     /// Maximum number of times in a row that a wait at one place in the program times out.
     ///

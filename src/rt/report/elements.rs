@@ -3,9 +3,9 @@
 //! The name of an object comes from its first use. For one element of an array that is `flags[me]`
 //! and for another one `flags[1 - me]`, written by one thread, and the other way round by the next.
 //! So an element is named by its index where the index is known: some place in the program writes
-//! it as a number, the array fills its block, or as many elements are in use as the declaration has.
-//! Otherwise, if the array has other elements, the element has no index: `flags[_]`. The name that
-//! a loop or a closure gives to each element, `flag`, is treated the same way.
+//! it as a number, the array fills its block, or as many elements are in use as the declaration
+//! has. Otherwise, if the array has other elements, the element has no index: `flags[_]`. The name
+//! that a loop or a closure gives to each element, `flag`, is treated the same way.
 //!
 //! Threads name one array differently, as clones of an `Arc` have different names. All elements use
 //! the name of the element that is used first. Two names are of one array if some object has both,
