@@ -571,6 +571,42 @@ fn store_buffering(order: (Ordering, Ordering)) {
     assert!(mine == 1 || other.join().unwrap() == 1, "both read 0");
 }
 
+/// A static of std's decides what the model does, once an execution of C11 has set it.
+#[test]
+fn what_is_not_deterministic_under_c11_alone_fails_no_test_within_a_bound() {
+    use std::sync::atomic::AtomicBool;
+
+    static SEEN: AtomicBool = AtomicBool::new(false);
+    let model = || {
+        let (x, y) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        if SEEN.load(SeqCst) {
+            x.load(Relaxed);
+        }
+        let both = |one: &AtomicUsize, other: &AtomicUsize| {
+            one.store(1, Relaxed);
+            let first = other.load(Relaxed);
+            one.store(2, Relaxed);
+            first + other.load(Relaxed)
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| both(&x, &y));
+            if both(&y, &x) + other.join().unwrap() == 0 {
+                SEEN.store(true, SeqCst);
+            }
+        });
+    };
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(10);
+    let report = builder.check(model);
+    assert!(SEEN.load(SeqCst) && report.complete, "{report}");
+    let is_possible = matches!(report.weak, WeakMemory::Possible { .. });
+    assert!(is_possible, "{report}");
+    // Without a bound, every execution was asked for.
+    SEEN.store(false, SeqCst);
+    let failure = Builder::new().explore(model).unwrap_err();
+    assert_eq!(failure.kind(), FailureKind::NotDeterministic, "{failure}");
+}
+
 #[test]
 fn a_bound_or_an_order_leaves_weak_memory_in() {
     let mut within_two = Builder::new();
