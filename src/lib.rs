@@ -123,6 +123,7 @@ mod orderings;
 mod rt;
 pub mod sync;
 pub mod thread;
+pub mod time;
 
 /// Maximum number of threads in one execution of loom, for tests that read it.
 ///

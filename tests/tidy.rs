@@ -28,7 +28,7 @@ const LAYERS: &[&[&str]] = &[
     &["rt::exec"],
     &["rt"],
     &["config"],
-    &["alloc", "hint"],
+    &["alloc", "hint", "time"],
     &["cell", "sync"],
     &["thread"],
     &["future", "lazy_static"],

@@ -536,6 +536,10 @@ pub struct Builder {
     /// the wait ends. A loop that gives up by itself after more timeouts is explored in full only
     /// if this number is raised ([`Verdict::TimesOut`](crate::Verdict::TimesOut)).
     ///
+    /// If it is more than 20, it is also the number of reads of an
+    /// [`Instant`](crate::time::Instant) in a row at one place that may find that no time has
+    /// passed.
+    ///
     /// Environment: `DPOR_TIMEOUT_BOUND`. Default: 2.
     pub timeout_bound: u32,
     /// Whether the panic of a spawned thread ends only that thread, as in std.

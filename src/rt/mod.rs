@@ -50,7 +50,7 @@ use crate::rt::exec::{delay, state_capture};
 pub(crate) use crate::rt::statics::ONCE_RUNS;
 use exec::current;
 pub(crate) use exec::locals::Local;
-use exec::{announce, aside, context};
+use exec::{announce, aside, context, time};
 pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;
 use object::orders::InMemory;
@@ -480,6 +480,29 @@ fn choose_wakeup(what: Choice, site: event::Site, options: u32) -> bool {
         context::count_wakeup();
     }
     may
+}
+
+/// Reads the clock, in nanoseconds since it began; `None` outside of a model. Each time that the
+/// read may find is explored.
+pub(crate) fn read_clock(site: event::Site) -> Option<u64> {
+    let Some(asked) = time::ask(site) else {
+        return time::at_the_end();
+    };
+    match nowhere_at(asked.operation(), site) {
+        Answer::Done(Outcome::Value(outcome)) => time::tell(&asked, outcome as u32, site),
+        _ => time::at_the_end(),
+    }
+}
+
+/// Notes that the current thread has computed this deadline, in nanoseconds since the clock began.
+pub(crate) fn note_deadline(nanoseconds: u64) {
+    time::note_deadline(nanoseconds);
+}
+
+/// The current thread has waited for this time.
+#[inline]
+pub(crate) fn let_time_pass(duration: std::time::Duration) {
+    time::pass(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
 }
 
 /// Waits until the current thread's own token is available, and takes the token. Returns false

@@ -143,7 +143,7 @@ impl Condvar {
 
     /// Waits for a notification, for at most `duration`.
     ///
-    /// Inside a model time does not pass; a timeout and a notification in time are both explored.
+    /// Inside a model a timeout and a notification in time are both explored.
     ///
     /// # Errors
     ///
@@ -159,6 +159,9 @@ impl Condvar {
             let (inner, result) = waited.unwrap_or_else(PoisonError::into_inner);
             (inner, !result.timed_out())
         });
+        if !notified {
+            rt::let_time_pass(duration);
+        }
         let result = WaitTimeoutResult(!notified);
         match guard.checked() {
             Ok(guard) => Ok((guard, result)),

@@ -285,7 +285,7 @@ impl<T> Receiver<T> {
 
     /// Takes the first message, and waits for a message for at most `timeout`.
     ///
-    /// Inside a model time does not pass; a timeout and a message in time are both explored.
+    /// Inside a model a timeout and a message in time are both explored.
     ///
     /// # Errors
     ///
@@ -297,7 +297,10 @@ impl<T> Receiver<T> {
             End::Modelled(queue) => {
                 let received = queue.receive(OpKind::Recv { timed: true });
                 received.map_err(|error| match error {
-                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Empty => {
+                        rt::let_time_pass(timeout);
+                        RecvTimeoutError::Timeout
+                    }
                     TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
                 })
             }

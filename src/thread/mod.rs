@@ -54,12 +54,15 @@ pub fn park() {
 
 /// Waits until the thread's token is available, for at most `duration`, and takes it.
 ///
-/// Inside a model time does not pass; a timeout and a token in time are both explored.
+/// Inside a model a timeout and a token in time are both explored.
 #[track_caller]
 pub fn park_timeout(duration: Duration) {
     match rt::current() {
         Some(me) => {
-            rt::waited(rt::on_token(me, OpKind::ParkTimeout));
+            let answer = rt::waited(rt::on_token(me, OpKind::ParkTimeout));
+            if matches!(answer, Answer::Done(outcome) if !outcome.succeeded()) {
+                rt::let_time_pass(duration);
+            }
         }
         None => std::thread::park_timeout(duration),
     }
@@ -80,11 +83,13 @@ pub fn yield_now() {
     }
 }
 
-/// Sleeps for `duration`. Inside a model time does not pass, and this is the same as [`yield_now`].
+/// Sleeps for `duration`. Inside a model this is the same as [`yield_now`], and
+/// [`Instant`](crate::time::Instant) goes forward by `duration`.
 #[track_caller]
 pub fn sleep(duration: Duration) {
-    if let Answer::Outside = rt::hint() {
-        std::thread::sleep(duration);
+    match rt::hint() {
+        Answer::Outside => std::thread::sleep(duration),
+        _ => rt::let_time_pass(duration),
     }
 }
 

@@ -77,11 +77,18 @@ pub enum AssumptionKind {
     /// built without lines, or with [`simplify`](crate::Builder::simplify) = 0, it is the place of
     /// the task's [`block_on`](crate::future::block_on) or [`spawn`](crate::future::spawn).
     UnseenWakers,
+    /// At these places no more than 20 reads of the clock in a row found that no time had passed,
+    /// or [`Builder::timeout_bound`](crate::Builder::timeout_bound) reads if that is more.
+    ///
+    /// The reads are those of an [`Instant`](crate::time::Instant) by one thread, in a loop that
+    /// would have no end if the clock stood still. A larger `timeout_bound` (`DPOR_TIMEOUT_BOUND`)
+    /// explores more of them.
+    ClockStandsStill,
 }
 
 /// Every kind, with its name and its words. The words are those of the report: what was not
 /// explored, and the unit of the places.
-const KINDS: [(AssumptionKind, &str, &str, &str); 5] = [
+const KINDS: [(AssumptionKind, &str, &str, &str); 6] = [
     (
         AssumptionKind::SpuriousWakeups,
         "spurious_wakeups",
@@ -112,6 +119,12 @@ const KINDS: [(AssumptionKind, &str, &str, &str); 5] = [
         "wake-ups by primitives that are not swapped",
         "task",
     ),
+    (
+        AssumptionKind::ClockStandsStill,
+        "clock_stands_still",
+        "more reads in a row of a clock that stands still",
+        "place",
+    ),
 ];
 
 impl AssumptionKind {
@@ -141,6 +154,7 @@ impl From<Behaviour> for AssumptionKind {
             Behaviour::WriterFirst => AssumptionKind::WritersFirst,
             Behaviour::Unswapped => AssumptionKind::Unswapped,
             Behaviour::UnseenWaker => AssumptionKind::UnseenWakers,
+            Behaviour::ClockStandsStill => AssumptionKind::ClockStandsStill,
         }
     }
 }
@@ -292,6 +306,7 @@ mod tests {
             Behaviour::WriterFirst,
             Behaviour::Unswapped,
             Behaviour::UnseenWaker,
+            Behaviour::ClockStandsStill,
         ];
         let kinds = behaviours.map(AssumptionKind::from);
         assert_eq!(KINDS.map(|(kind, ..)| kind), kinds);

@@ -146,6 +146,8 @@ mod loom;
 mod loom_signatures;
 mod sync;
 mod thread;
+#[path = "surface/time.rs"]
+mod time;
 
 /// The text of `docs/SURFACE.md`.
 fn document() -> String {
@@ -172,6 +174,7 @@ fn document() -> String {
         ("`std::sync::mpsc`", sync::queues()),
         ("`std::sync::atomic`", atomic::items()),
         ("`std::thread`", thread::items()),
+        ("`std::time`", time::items()),
         ("`std::cell`", cell::items()),
         ("`std::hint` and `std::alloc`", alloc::items()),
         ("loom 0.7", loom::items()),
@@ -281,6 +284,7 @@ fn nothing_is_listed_twice_and_every_refusal_has_a_reason() {
         sync::queues(),
         atomic::items(),
         thread::items(),
+        time::items(),
         cell::items(),
         alloc::items(),
         loom::items(),

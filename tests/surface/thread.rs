@@ -15,7 +15,7 @@ macro_rules! rows {
             [fn yield_now: fn()]
             [fn sleep: fn(Duration)]
             [fn sleep_ms: fn(u32)]
-        } "time does not pass in a model: there, a sleep is a `yield_now`";
+        } "in a model, a sleep is a `yield_now`, and the clock goes forward";
         reexported "functions of the machine" {
             [fn available_parallelism: fn() -> std::io::Result<NonZero<usize>>]
         } "std's own function; it returns the same value in every execution";

@@ -660,6 +660,14 @@ impl Driver {
         last.is_some_and(|at| (self.clocks).knows(at, access.thread, access.after))
     }
 
+    /// Whether the event of another thread with this index happens before all that `thread` does
+    /// next.
+    pub(crate) fn has_learnt(&mut self, thread: ThreadId, (of, index): (ThreadId, u32)) -> bool {
+        self.compute_clocks();
+        let last = self.last_of(thread);
+        last.is_some_and(|at| self.clocks.knows(at, of, index))
+    }
+
     /// Notes that `thread` has dropped the value with this reference `count`.
     pub(crate) fn note_gone(&mut self, count: ObjectId, thread: ThreadId) -> ValueGone {
         let after = self.machine.events_of(thread);

@@ -55,6 +55,11 @@ pub(crate) enum Choice {
     /// Whether the timed wait that has just ended without a notification ended spuriously (1), or
     /// by its timeout.
     HasWokenUp,
+    /// What a read of the clock finds: that no time has passed (0), or that a deadline is over.
+    Clock,
+    /// A read of the clock finds that time has passed. There is no other outcome, because the loop
+    /// around the read would have no end.
+    TimePasses,
 }
 
 /// The reason why a thread stops in an execution.

@@ -23,6 +23,7 @@ use crate::rt::shim::Answer;
 use crate::rt::thread_main::ThreadMain;
 
 use super::callers::Callers;
+use super::clock::Clock;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::unwinding::Unwinding;
@@ -151,6 +152,7 @@ pub(crate) struct Runtime {
     pub(super) recorded_outcome: Cell<Option<Box<RecordedOutcome>>>,
     /// The places at which std permits a behaviour that may not have been explored.
     pub(super) permitted: Permitted,
+    pub(super) clock: RefCell<Clock>,
 }
 
 /// The state that the runtime works with between two steps.

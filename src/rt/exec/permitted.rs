@@ -25,6 +25,8 @@ pub(crate) enum Behaviour {
     Unswapped,
     /// A thread wakes a task by a waker that the task has put where no event shows it.
     UnseenWaker,
+    /// Many reads of the clock in a row find that no time has passed.
+    ClockStandsStill,
 }
 
 /// A place at which a behaviour is possible.
@@ -76,7 +78,9 @@ impl Permitted {
             Behaviour::SpuriousWakeup => 0,
             Behaviour::SpuriousFailure => 1,
             Behaviour::WriterFirst => 2,
-            Behaviour::Unswapped | Behaviour::UnseenWaker => return None,
+            Behaviour::Unswapped | Behaviour::UnseenWaker | Behaviour::ClockStandsStill => {
+                return None;
+            }
         };
         let address = ptr::from_ref(site).addr();
         Some(&self.off[row][address / align_of_val(site) % AT_ONCE])

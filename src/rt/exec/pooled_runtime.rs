@@ -168,6 +168,7 @@ impl Default for Runtime {
             at_last_hint: RefCell::default(),
             recorded_outcome: Cell::default(),
             permitted: Permitted::default(),
+            clock: RefCell::default(),
         }
     }
 }
@@ -238,6 +239,7 @@ impl Runtime {
             at_last_hint,
             recorded_outcome,
             permitted,
+            clock,
         } = self;
         let Inner {
             driver: _,
@@ -268,6 +270,7 @@ impl Runtime {
         second.take();
         recorded_outcome.take();
         permitted.empty();
+        clock.get_mut().empty();
         table.empty();
         races.empty();
         *in_order = InOrder::All;

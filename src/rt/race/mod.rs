@@ -357,6 +357,25 @@ impl Detector {
         }))
     }
 
+    /// Whether `thread` has learnt, by operations that synchronise, of the event of another thread
+    /// with this index. `past` and `gone` are the events and fences, and the given-up values, so
+    /// far.
+    pub(crate) fn has_learnt(
+        &mut self,
+        thread: ThreadId,
+        (of, index): (ThreadId, u32),
+        past: Past<'_>,
+        gone: &[ValueGone],
+    ) -> bool {
+        let knowledge = if self.active {
+            &mut self.knowledge
+        } else {
+            self.aside.after(past, gone)
+        };
+        let (clock, fences) = knowledge.of_with_fences(thread);
+        clock.get(of) > fences.before(of, index)
+    }
+
     /// The race of the free of a block with this event on an object in the block.
     pub(crate) fn late(&self, event: &Event, free: Access) -> Box<DataRace> {
         let first = sync::access(event);

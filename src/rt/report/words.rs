@@ -293,6 +293,7 @@ impl<'a> Names<'a> {
                 Choice::Value => format!("choose({options})"),
                 Choice::MayWakeUp => "choose how to wake up".to_owned(),
                 Choice::HasWokenUp => "choose why it woke up".to_owned(),
+                Choice::Clock | Choice::TimePasses => "read the clock".to_owned(),
             },
             OpKind::GiveUp { why } => match why {
                 Reason::Assumed => "assume(false)".to_owned(),
@@ -482,6 +483,15 @@ impl<'a> Names<'a> {
                 (Choice::HasWokenUp, 0) => "its time is over".to_owned(),
                 (Choice::HasWokenUp, _) => {
                     "its time is not over: it woke up for no reason".to_owned()
+                }
+                (Choice::Clock, _) if options == 1 => "read the clock".to_owned(),
+                (Choice::Clock, 0) => "read the clock: no time has passed".to_owned(),
+                (Choice::Clock, passed) if passed + 1 < u64::from(options) => {
+                    let over = counted(passed, "deadline");
+                    format!("read the clock: {over} over, and not all")
+                }
+                (Choice::Clock | Choice::TimePasses, _) => {
+                    "read the clock: a long time has passed".to_owned()
                 }
             },
             OpKind::Wait { fair: true, .. } => "another round: nothing else can run".to_owned(),

@@ -3,6 +3,7 @@
 #![cfg(not(feature = "loom"))]
 
 mod barrier;
+mod clock;
 mod condvar;
 mod mixed;
 mod mpsc;

@@ -141,6 +141,7 @@ pub(super) fn after(
     }
     .unwrap_or(end);
     runtime.tracked.borrow_mut().clear();
+    runtime.clock.borrow_mut().clear();
     // The payload may have been found while the thread that has failed was unwound.
     settle(&mut raised, &mut events, failed, payload.as_deref());
     let earlier = before(earlier, raised.as_deref(), is_caught);

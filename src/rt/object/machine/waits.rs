@@ -216,6 +216,11 @@ impl Machine {
         self.threads[thread.index()].spin.has_come_to_a_hint()
     }
 
+    /// Notes a change that the thread has seen without an operation on an object.
+    pub(crate) fn note_change(&mut self, thread: ThreadId) {
+        self.threads[thread.index()].spin.change();
+    }
+
     /// The spin log of the thread, if a write to plain memory that the thread is about to make
     /// belongs into the log.
     #[inline]

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rt::event::operation::{OpKind, Rmw};
+use crate::rt::event::operation::{Choice, OpKind, Rmw};
 use crate::rt::event::verdict::{Effect, End, Pruned, Wrong};
 
 /// The word for an operation.
@@ -74,7 +74,10 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::AddSender => "sender_clone",
         OpKind::DropSender => "sender_drop",
         OpKind::DropReceiver { .. } => "receiver_drop",
-        OpKind::Choose { .. } => "choose",
+        OpKind::Choose { what, .. } => match what {
+            Choice::Value | Choice::MayWakeUp | Choice::HasWokenUp => "choose",
+            Choice::Clock | Choice::TimePasses => "clock_read",
+        },
         OpKind::GiveUp { .. } => "give_up",
         OpKind::Resume => "go_on",
         OpKind::Start => "start",
