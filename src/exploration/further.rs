@@ -10,6 +10,10 @@ use std::time::Instant;
 
 use crate::config::{Algorithm, Builder, Memory, Order, Thorough};
 use crate::exploration::explored_further;
+use crate::exploration::progress::above_captured;
+use crate::exploration::replay_command::replay;
+use crate::exploration::said_once::is_first;
+use crate::exploration::summary::sentence;
 use crate::rt::Work;
 use crate::rt::event::Site;
 use crate::verdict::assumption::AssumptionKind;
@@ -114,7 +118,12 @@ pub(crate) fn explored(
         (kind.switch_on)(&mut pass);
         let further = match explored_further(&pass, main, site) {
             Ok(further) => further,
-            Err(failure) if is_beside_the_point(failure.kind) => continue,
+            Err(failure) if is_beside_the_point(failure.kind) => {
+                let further = ended_early(kind.kind, &failure, settings, site);
+                left -= further.executions.min(left);
+                passed.further.push(further);
+                continue;
+            }
             Err(failure) => return Err(with_the_kind(failure, kind.kind, begun)),
         };
         let executions = further.driver.stats.begun();
@@ -124,6 +133,7 @@ pub(crate) fn explored(
             kind: kind.kind,
             executions,
             complete,
+            ended: None,
         });
         if complete {
             passed.met.add_all(further.met);
@@ -140,6 +150,28 @@ pub(crate) fn explored(
 /// otherwise when it is explored once more has no part in a further pass.
 fn is_beside_the_point(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Limit | FailureKind::NotDeterministic)
+}
+
+/// The pass for this kind that such a failure has ended. Standard error says so, too.
+#[cold]
+fn ended_early(kind: AssumptionKind, failure: &Failure, settings: &Builder, site: Site) -> Further {
+    let weakened = settings.weakenings();
+    let ended = sentence(&failure.text);
+    let what = kind.what();
+    let text = format!(
+        "dpor: the further pass for {what} of the model at {site}, which has passed without them, has ended early: {ended}; \
+         to see the execution:\n  {}\n",
+        replay(failure.schedule(), &weakened)
+    );
+    if is_first(text.clone()) {
+        above_captured(&text);
+    }
+    Further {
+        kind,
+        executions: failure.executions,
+        complete: false,
+        ended: Some(ended),
+    }
 }
 
 /// Adds to a failure that it needs the behaviour of this kind.

@@ -25,7 +25,9 @@ use crate::rt::event::Site;
 use crate::rt::report::json;
 use crate::verdict::assumption::{Assumption, PlacesMet};
 use crate::verdict::failure::Failure;
+use crate::verdict::further::Further;
 use crate::verdict::report::{Passed, Verdict};
+use crate::verdict::weak::WeakMemory;
 
 /// The explorations at one place by one test, as a line of the file.
 #[derive(Serialize)]
@@ -51,6 +53,24 @@ struct Line {
     assumptions: Vec<Assumed>,
     /// The reasons why explorations have tested nothing.
     vacuous: Vec<&'static str>,
+    /// Number of explorations by what they say about weak memory.
+    weak: BTreeMap<&'static str, u64>,
+    /// The operations for which weak behaviour is possible.
+    weak_operations: Vec<String>,
+    further: Vec<Pass>,
+}
+
+/// The further passes for one kind of behaviour.
+#[derive(Serialize)]
+struct Pass {
+    kind: &'static str,
+    /// Number of passes.
+    passes: u64,
+    executions: u64,
+    /// Whether all of them were complete.
+    complete: bool,
+    /// The first sentence of a failure that has ended one of them early.
+    ended: Option<String>,
 }
 
 /// An assumption of at least one of the explorations.
@@ -81,6 +101,8 @@ struct Explored<'a> {
     time: Duration,
     met: Option<&'a PlacesMet>,
     vacuous: Option<&'static str>,
+    weak: &'a WeakMemory,
+    further: &'a [Further],
 }
 
 /// The lines of this process. A place has a line for each OS thread, and so for each test.
@@ -123,6 +145,8 @@ impl Explored<'_> {
                     time: passed.elapsed,
                     met: Some(&passed.met),
                     vacuous: passed.vacuous.map(|why| why.name()),
+                    weak: &passed.weak,
+                    further: &passed.further,
                 }
             }
             Err(failure) => Explored {
@@ -133,13 +157,15 @@ impl Explored<'_> {
                 time: failure.elapsed,
                 met: None,
                 vacuous: None,
+                weak: &WeakMemory::Unasked,
+                further: &[],
             },
         }
     }
 }
 
 /// Returns the first sentence of a report. The message of a panic is on the line behind its place.
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     match lines.next() {
@@ -188,7 +214,48 @@ impl Line {
             seconds: 0.0,
             assumptions: Vec::new(),
             vacuous: Vec::new(),
+            weak: BTreeMap::new(),
+            weak_operations: Vec::new(),
+            further: Vec::new(),
         }
+    }
+
+    /// Adds what an exploration says about weak memory. Returns whether the line had that.
+    fn add_weak(&mut self, weak: &WeakMemory) -> bool {
+        let times = self.weak.entry(weak.name()).or_default();
+        *times += 1;
+        let mut is_new = *times == 1;
+        if let WeakMemory::Possible { operation } | WeakMemory::Explored { operation, .. } = weak
+            && !self.weak_operations.contains(operation)
+        {
+            self.weak_operations.push(operation.clone());
+            is_new = true;
+        }
+        is_new
+    }
+
+    /// Adds a further pass. Returns whether it differs in kind from the earlier ones.
+    fn add_further(&mut self, further: &Further) -> bool {
+        let kind = further.kind.name();
+        let known = self.further.iter_mut().find(|it| it.kind == kind);
+        let Some(known) = known else {
+            self.further.push(Pass {
+                kind,
+                passes: 1,
+                executions: further.executions,
+                complete: further.complete,
+                ended: further.ended.clone(),
+            });
+            return true;
+        };
+        known.passes += 1;
+        known.executions += further.executions;
+        let was = (known.complete, known.ended.is_some());
+        known.complete &= further.complete;
+        if let (None, Some(ended)) = (&known.ended, &further.ended) {
+            known.ended = Some(ended.clone());
+        }
+        was != (known.complete, known.ended.is_some())
     }
 
     /// Adds the places of an assumption. Returns whether the line had not all of them.
@@ -239,6 +306,10 @@ impl Entry {
         {
             line.vacuous.push(why);
             has_news = true;
+        }
+        has_news |= line.add_weak(explored.weak);
+        for further in explored.further {
+            has_news |= line.add_further(further);
         }
         has_news
     }
@@ -450,6 +521,8 @@ mod tests {
                 time: Duration::from_millis(250),
                 met: Some(&met(places)),
                 vacuous,
+                weak: &WeakMemory::Impossible,
+                further: &[],
             })
         };
         assert!(add(Verdict::Complete, &["b"], None));
@@ -474,9 +547,43 @@ mod tests {
              \"reason\":\"bounded by max_rounds = 3 (DPOR_MAX_ROUNDS)\",\"executions\":14,\"pruned\":7,\
              \"seconds\":1.75,\
              \"assumptions\":[{{\"kind\":\"spurious_wakeups\",\"places\":[\"a\",\"b\"]}}],\
-             \"vacuous\":[\"no_conflict\"]}}"
+             \"vacuous\":[\"no_conflict\"],\
+             \"weak\":{{\"impossible\":7}},\"weak_operations\":[],\"further\":[]}}"
         );
         assert_eq!(json::compact(&entry.line), expected);
+    }
+
+    #[test]
+    fn a_line_has_what_is_said_of_weak_memory_and_all_further_passes() {
+        let mut line = Line::of(None, Location::caller());
+        let explored = |operation: &str| WeakMemory::Explored {
+            operation: operation.to_owned(),
+            sequential: 3,
+        };
+        assert!(line.add_weak(&WeakMemory::Impossible));
+        assert!(!line.add_weak(&WeakMemory::Impossible));
+        assert!(line.add_weak(&explored("a")) && line.add_weak(&explored("b")));
+        assert!(!line.add_weak(&explored("a")));
+        assert_eq!(
+            json::compact(&line.weak),
+            "{\"explored\":3,\"impossible\":2}"
+        );
+        assert_eq!(line.weak_operations, ["a", "b"]);
+        let further = |complete, ended: Option<&str>| Further {
+            kind: crate::AssumptionKind::SpuriousWakeups,
+            executions: 4,
+            complete,
+            ended: ended.map(str::to_owned),
+        };
+        assert!(line.add_further(&further(true, None)));
+        assert!(!line.add_further(&further(true, None)));
+        assert!(line.add_further(&further(false, None)));
+        assert!(line.add_further(&further(false, Some("why"))));
+        assert!(!line.add_further(&further(false, Some("another why"))));
+        assert_eq!(
+            json::compact(&line.further),
+            "[{\"kind\":\"spurious_wakeups\",\"passes\":5,\"executions\":20,\"complete\":false,\"ended\":\"why\"}]"
+        );
     }
 
     #[test]

@@ -21,14 +21,19 @@ pub struct Further {
     /// Otherwise the budget of [`Thorough::Bounded`](crate::Thorough::Bounded) has cut the pass
     /// short, or a limit or a loop that ended the pass early.
     pub complete: bool,
+    /// The sentence of a failure that has ended the pass and says nothing about its behaviour: an
+    /// execution exceeds a limit, or the model is not deterministic. `None` if there was none.
+    pub ended: Option<String>,
 }
 
 impl fmt::Display for Further {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let executions = counted(self.executions, "execution");
         write!(f, "{} ({executions}", self.kind.what())?;
-        if !self.complete {
-            f.write_str(", not all; DPOR_THOROUGH=1 has no budget")?;
+        match &self.ended {
+            Some(ended) => write!(f, ", ended early: {ended}")?,
+            None if self.complete => {}
+            None => f.write_str(", not all; DPOR_THOROUGH=1 has no budget")?,
         }
         f.write_str(")")
     }

@@ -44,6 +44,17 @@ pub enum WeakMemory {
 }
 
 impl WeakMemory {
+    /// Returns the name, in the form `impossible`.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            WeakMemory::Unasked => "unasked",
+            WeakMemory::Impossible => "impossible",
+            WeakMemory::Possible { .. } => "possible",
+            WeakMemory::Explored { .. } => "explored",
+            WeakMemory::Asked => "asked",
+        }
+    }
+
     /// The result of a look-out: the operation that it has found, if any.
     pub(crate) fn of(found: Option<&WeakStep>, names: &Names) -> WeakMemory {
         match found {

@@ -457,7 +457,21 @@ fn a_model_that_reaches_a_limit_in_a_further_pass_has_not_failed() {
     let mut builder = Builder::new();
     builder.max_branches = most;
     let report = builder.check(waits_in_a_loop);
-    assert_eq!(further(&report), []);
+    let [pass] = &report.further[..] else {
+        panic!("{report}");
+    };
+    assert_eq!(
+        (pass.kind, pass.complete),
+        (AssumptionKind::SpuriousWakeups, false)
+    );
+    let ended = pass.ended.as_deref().expect("a reason");
+    assert!(ended.starts_with("too many events"), "{ended}");
+    assert!(
+        report
+            .to_string()
+            .contains(&format!(", ended early: {ended}")),
+        "{report}"
+    );
     assert_eq!(report.assumptions.len(), 1);
 }
 

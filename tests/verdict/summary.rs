@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
@@ -106,6 +106,31 @@ fn child_with_verdicts() {
     fails.expect_err("it panics");
 }
 
+/// Threads that see each other's stores too late under C11.
+fn store_buffers() {
+    let pair = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let theirs = pair.clone();
+    let other = thread::spawn(move || {
+        theirs[0].store(1, Relaxed);
+        theirs[1].load(Relaxed)
+    });
+    pair[1].store(1, Relaxed);
+    pair[0].load(Relaxed);
+    other.join().unwrap();
+}
+
+#[test]
+fn child_with_weak_memory_and_further_passes() {
+    if !is_child() {
+        return;
+    }
+    Builder::new().check(store_buffers);
+    let mut builder = Builder::new();
+    builder.check(parks);
+    builder.max_branches = 4;
+    builder.check(parks);
+}
+
 #[test]
 fn child_that_repeats() {
     if is_child() {
@@ -149,6 +174,7 @@ fn every_place_has_a_line_with_its_verdict_and_its_assumptions() {
     let complete = json!({
         "models": 1, "complete": true, "verdicts": { "complete": 1 }, "reason": null,
         "executions": 2, "pruned": 0, "assumptions": [], "vacuous": [],
+        "weak": { "impossible": 1 }, "weak_operations": [], "further": [],
     });
     let with = |changes: Value| {
         let mut line = complete.clone();
@@ -161,6 +187,7 @@ fn every_place_has_a_line_with_its_verdict_and_its_assumptions() {
     let stopped = with(json!({
         "complete": false, "verdicts": { "stopped": 1 }, "executions": 1,
         "reason": "stopped by max_permutations = 1 (DPOR_MAX_PERMUTATIONS)",
+        "weak": { "unasked": 1 },
     }));
     assert_eq!(line("builder.check(two_add);"), stopped);
     assert_eq!(lines.len(), 4);
@@ -186,8 +213,45 @@ fn every_place_has_a_line_with_its_verdict_and_its_assumptions() {
         failed,
         with(json!({
             "complete": false, "verdicts": { "failed": 1 }, "executions": 0, "reason": panicked,
+            "weak": { "unasked": 1 },
         }))
     );
+}
+
+#[test]
+fn a_line_says_what_was_found_of_weak_memory_and_which_further_passes_ran() {
+    let scratch = Scratch::new("passes");
+    let file = scratch.0.join("summary.json");
+    let child = process(&["child_with_weak_memory_and_further_passes"], &file);
+    let child = { child }.output().unwrap();
+    assert!(child.status.success(), "{child:?}");
+    let lines = all_lines(&file);
+    let of = |nth: usize| lines.iter().filter(|line| line["models"] == 1).nth(nth);
+    let weak = of(0).expect("a line");
+    assert_eq!(weak["weak"], json!({ "explored": 1 }));
+    let operation = weak["weak_operations"][0].as_str().expect("an operation");
+    assert!(
+        operation.contains("load at tests/summary.rs:"),
+        "{operation}"
+    );
+    let parks = of(1).expect("a line");
+    assert_eq!(parks["weak"], json!({ "impossible": 1 }));
+    assert_eq!(
+        parks["further"],
+        json!([{
+            "kind": "spurious_wakeups", "passes": 1, "executions": 2, "complete": true, "ended": null,
+        }])
+    );
+    // The choice how to wake up is an event more than the limit allows.
+    let limited = of(2).expect("a line");
+    assert_eq!(limited["complete"], true);
+    let ended = limited["further"][0]["ended"].as_str().expect("a text");
+    assert!(ended.contains("too many events"), "{ended}");
+    assert_eq!(limited["further"][0]["complete"], false);
+    let told = String::from_utf8_lossy(&child.stderr);
+    let line = "dpor: the further pass for spurious wake-ups of the model at tests/summary.rs:";
+    assert!(told.contains(line), "{told}");
+    assert!(told.contains("DPOR_REPLAY="), "{told}");
 }
 
 #[test]
