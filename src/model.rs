@@ -378,6 +378,7 @@ impl Builder {
                     spurious_wakeups: self.spurious_wakeups.max(schedule.wakes()),
                     spurious_failures: self.spurious_failures || schedule.fails(),
                     writers_first: schedule.writers_first(),
+                    blocks_again: schedule.blocks_again(),
                     ..self.clone()
                 };
                 &other

@@ -18,9 +18,10 @@ use crate::rt::{
 /// themselves.
 ///
 /// A block that a model's thread frees is returned to the inner allocator, or allocated again, only
-/// after the execution has ended, so that later uses of the block are found. At most 64 MiB of such
-/// blocks are held; beyond that, the oldest blocks are returned early. Up to 16 MiB of small blocks
-/// are kept for the next execution, until the exploration ends.
+/// after the execution has ended, so that later uses of the block are found. (In a further pass,
+/// see [`Builder::thorough`](crate::Builder::thorough), its thread may get it again before.) At
+/// most 64 MiB of such blocks are held; beyond that, the oldest blocks are returned early. Up to 16
+/// MiB of small blocks are kept for the next execution, until the exploration ends.
 ///
 /// There is one exception to where memory comes from. In the few executions that delay a thread to
 /// see whether it uses freed memory, blocks of up to 64 KiB are on pages of their own, which only

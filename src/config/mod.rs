@@ -659,6 +659,9 @@ pub struct Builder {
     pub(crate) writers_first: bool,
     /// The first pass, in the second one.
     pub(crate) first_pass: Option<Box<FirstPass>>,
+    /// Whether a thread gets the memory again of the blocks that it has freed. A further pass and a
+    /// schedule of such a pass switch this on.
+    pub(crate) blocks_again: bool,
 }
 
 impl Default for Builder {
@@ -784,6 +787,7 @@ impl Builder {
             wakeups_of_std_alone: false,
             writers_first: false,
             first_pass: None,
+            blocks_again: false,
         })
     }
 }

@@ -43,7 +43,7 @@ struct Kind {
     switch_on: fn(&mut Builder),
 }
 
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         kind: AssumptionKind::SpuriousWakeups,
         is_on: |it| it.spurious_wakeups > 0,
@@ -58,6 +58,11 @@ const KINDS: [Kind; 3] = [
         kind: AssumptionKind::WritersFirst,
         is_on: |it| it.writers_first,
         switch_on: |it| it.writers_first = true,
+    },
+    Kind {
+        kind: AssumptionKind::BlocksAgain,
+        is_on: |it| it.blocks_again,
+        switch_on: |it| it.blocks_again = true,
     },
 ];
 
@@ -137,6 +142,11 @@ pub(crate) fn explored(
         });
         if complete {
             passed.met.add_all(further.met);
+            // A place publishes a block that could have had the memory of a freed one. In the pass
+            // another block of its thread may have got that memory.
+            if kind.kind == AssumptionKind::BlocksAgain {
+                passed.met.note_explored(kind.kind);
+            }
         }
         if further.verdict == Verdict::Stopped(Limit::Interrupt) {
             break;
@@ -178,6 +188,12 @@ fn ended_early(kind: AssumptionKind, failure: &Failure, settings: &Builder, site
 #[cold]
 fn with_the_kind(mut failure: Box<Failure>, kind: AssumptionKind, passed: u64) -> Box<Failure> {
     let what = kind.what();
+    let permits = match kind {
+        AssumptionKind::BlocksAgain => {
+            "an allocator may give a thread the block that it has freed last"
+        }
+        _ => "std permits them",
+    };
     let gate = match kind {
         AssumptionKind::WritersFirst => {
             ". Where `read` and `write` wait for their turn, the mutex `gate` stands for the turn of the next one"
@@ -185,7 +201,7 @@ fn with_the_kind(mut failure: Box<Failure>, kind: AssumptionKind, passed: u64) -
         _ => "",
     };
     failure.text.push_str(&format!(
-        "\nthorough   {passed} executions have passed without {what}; std permits them, so a further pass explores them \
+        "\nthorough   {passed} executions have passed without {what}; {permits}, so a further pass explores them \
          (`Builder::thorough`, DPOR_THOROUGH=0 leaves them out){gate}"
     ));
     failure.executions += passed;

@@ -328,7 +328,8 @@ fn tell_of_interrupt(settings: &Builder, explored: &Result<Passed, Box<Failure>>
 /// Whether the explorer delays threads to see whether they use freed memory. With `simplify = 0`
 /// the closure runs for the exploration only.
 fn tries_raw_uses(settings: &Builder, given: Option<&Schedule>) -> bool {
-    CAN_LOCK && given.is_none() && settings.simplify > 0
+    // A block on pages of its own does not come again, and the first pass has tried them.
+    CAN_LOCK && given.is_none() && settings.simplify > 0 && !settings.blocks_again
 }
 
 /// Returns the facts about a program that this schedule implies.

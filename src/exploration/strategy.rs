@@ -36,6 +36,7 @@ impl Builder {
             wakeups_of_std_alone: self.wakeups_of_std_alone,
             spurious_wakeups: self.spurious_wakeups,
             writers_first: self.writers_first,
+            blocks_again: self.blocks_again,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,
             detached_may_block: self.detached_may_block,
@@ -61,6 +62,7 @@ impl Builder {
         let explores = explorer.explores();
         let mut driver = PooledDriver::new(explorer, limits, bounds);
         driver.trace.writers_first = self.writers_first;
+        driver.trace.blocks_again = self.blocks_again;
         if let Some(weak) = weak {
             driver.weaken(weak);
         }

@@ -42,6 +42,7 @@ use crate::rt::pooled::Empty;
 use crate::rt::process::outside_use;
 use crate::rt::rare::{Roomy, cold_path, rarely};
 
+mod again;
 mod attached;
 mod behind;
 mod block;
@@ -55,6 +56,7 @@ mod stock;
 mod watched;
 
 use crate::rt::event::schedule::Guarded;
+use crate::rt::heap::again::Again;
 pub(crate) use crate::rt::heap::attached::{
     allocated, entered, freed, installed, instead, knows, reallocated, unrecorded,
 };
@@ -118,6 +120,8 @@ pub(crate) struct Heap {
     failed: Cell<fn() -> bool>,
     /// The blocks that get pages of their own, which are locked when the blocks are freed.
     guarding: Cell<Option<Guarded>>,
+    /// Whether threads get the memory again that they have freed.
+    reuses: Cell<bool>,
     /// Whether a block of this execution had to be freed whatever the settings are.
     owing: Cell<bool>,
     /// Empty while a function of this module works on the state.
@@ -139,6 +143,8 @@ struct State {
     later: Vec<(usize, u64)>,
     /// The memory that was freed since the last query of the object table.
     freed: Vec<(usize, usize)>,
+    /// The freed blocks that may come again.
+    again: Again,
     /// The pages of the guarded blocks.
     pages: Pages,
 }
@@ -155,6 +161,7 @@ impl Heap {
             watching: Cell::new(false),
             failed: Cell::new(|| false),
             guarding: Cell::new(None),
+            reuses: Cell::new(false),
             owing: Cell::new(false),
             state: Cell::new(Some(Box::default())),
         }
@@ -198,6 +205,7 @@ impl Heap {
         state.counters.clear();
         state.fault = None;
         state.freed.clear();
+        state.again.clear();
         state.outsiders = outside_use::noted();
         state.later.clear();
         // As in `with`.
@@ -223,11 +231,12 @@ impl Heap {
         self.with(|state| state.fault.take()).flatten()
     }
 
-    /// The block that contained `address` and was freed, if no other block contains it now.
+    /// The block that contained `address` and was freed, if no other block contains it now, or its
+    /// free is still to be examined.
     pub(crate) fn find_gone(&self, address: usize) -> Option<Block> {
         self.with(|state| match state.blocks.contain(address) {
             false => state.blocks.find_gone(address),
-            true => None,
+            true => state.again.find_gone(address),
         })
         .flatten()
     }
@@ -280,6 +289,23 @@ impl Heap {
     /// heap reports its free.
     pub(crate) fn find(&self, address: usize) -> Option<Block> {
         self.with(|state| state.blocks.find(address)).flatten()
+    }
+
+    /// [`Heap::find`] for an address that an atomic holds. Also returns whether the block has, or
+    /// could have, the memory of a block that its thread has freed.
+    pub(crate) fn publish(&self, address: usize) -> Option<(Block, bool)> {
+        self.with(|state| {
+            let (block, serial) = state.blocks.publish(address)?;
+            let again = block.again
+                || rarely!(!state.again.is_empty()) && state.again.could_be(&block, serial);
+            Some((block, again))
+        })
+        .flatten()
+    }
+
+    /// Has threads get the memory again that they have freed, in all executions.
+    pub(crate) fn use_again(&self) {
+        self.reuses.set(true);
     }
 
     /// The start and the size of the block that [`Heap::find`] would return.
@@ -398,6 +424,7 @@ impl Heap {
             each(start, size);
         }
         self.with(|state| {
+            state.again.are_examined();
             if state.freed.is_empty() {
                 mem::swap(&mut state.freed, &mut freed);
             }
@@ -431,7 +458,14 @@ impl Heap {
             }
         }
         let by = self.thread.get();
-        let start = self.with(|state| state.hand_out(layout, allocator, by))??;
+        let reuses = self.reuses.get();
+        let start = self.with(|state| {
+            let again = match rarely!(reuses) {
+                true => state.hand_out_again(layout, allocator, by),
+                false => None,
+            };
+            again.or_else(|| state.hand_out(layout, allocator, by))
+        })??;
         self.look_at(start.addr(), layout, |watched| &mut watched.allocated);
         Some(start)
     }
@@ -464,11 +498,16 @@ impl Heap {
             let Ended {
                 is_found,
                 by_maker,
+                is_published,
                 shelf,
             } = state.blocks.end(start, layout, by)?;
             if is_found || rarely!(self.others.get() && self.tells_all.get() && !by_maker) {
                 state.note_gone(start, layout.size());
                 self.some_freed.set(true);
+            }
+            if rarely!(is_published) {
+                let serial = state.blocks.last_serial();
+                state.again.note(by.0, start, layout, serial);
             }
             if rarely!(shelf == NOWHERE) {
                 return Some(Free::AtTheEnd);
@@ -544,7 +583,10 @@ impl Heap {
         self.with(|state| state.kept.push(kept));
         while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {
             let (start, size) = (kept.start.addr(), kept.layout.size());
-            self.with(|state| state.blocks.remove(start, size));
+            self.with(|state| {
+                state.blocks.remove(start, size);
+                state.again.forget(start);
+            });
             kept.release();
         }
     }
@@ -564,6 +606,7 @@ impl Empty for Heap {
         }
         self.tell_all(false);
         self.owing.set(false);
+        self.reuses.set(false);
         let state = self.state.get_mut().get_or_insert_default();
         match state.blocks.are_few() && state.stock.is_small() {
             true => state.empty(),
@@ -592,6 +635,7 @@ impl State {
             outsiders,
             later,
             freed,
+            again,
             pages: _,
         } = self;
         blocks.clear();
@@ -599,6 +643,7 @@ impl State {
         (*fault, *watched, *outsiders) = (None, Watched::default(), 0);
         later.clear();
         freed.clear();
+        again.clear();
     }
 
     /// Gives a block of the stock to a thread with this number of events.
@@ -621,6 +666,41 @@ impl State {
             *taken.listing = blocks.place(block);
         }
         Some(taken.start)
+    }
+
+    /// Gives a thread the block of this layout that it has freed last, if that may come again.
+    #[cold]
+    fn hand_out_again(
+        &mut self,
+        layout: Layout,
+        allocator: *const (),
+        by: (u32, u32),
+    ) -> Option<*mut u8> {
+        let start = self.again.take(by.0, layout)?;
+        let size = layout.size();
+        let gone = self.blocks.get(start, size)?;
+        let again = if gone.shelf == NOWHERE {
+            let kept = self.kept.take(start, allocator)?;
+            let block = self.named(start, layout, by, NOWHERE);
+            self.blocks.insert(block);
+            kept.start
+        } else {
+            let taken = self.stock.take_again(gone.shelf, start, allocator)?;
+            let nth = self.counters.next(by, layout);
+            if !self.blocks.renew(taken.listing, (start, size), by, nth) {
+                let block = Block {
+                    shelf: gone.shelf,
+                    ..Block::new(start, layout, by.0, by.1, nth)
+                };
+                *taken.listing = self.blocks.place(block);
+            }
+            taken.start
+        };
+        self.blocks.note_again(start, size);
+        if self.freed.contains(&(start, size)) {
+            self.again.replace(gone);
+        }
+        Some(again)
     }
 
     /// The record of a block that such a thread has allocated.

@@ -84,11 +84,19 @@ pub enum AssumptionKind {
     /// would have no end if the clock stood still. A larger `timeout_bound` (`DPOR_TIMEOUT_BOUND`)
     /// explores more of them.
     ClockStandsStill,
+    /// No block had the memory of a block that its thread had freed before.
+    ///
+    /// An allocator may hand out the block that a thread has freed last. Then a compare-exchange,
+    /// or another comparison of pointers, takes the new block for the old one. The places are the
+    /// operations that publish a pointer to a block in an atomic, where the thread has freed
+    /// another block of this size and alignment, and an atomic had held its address.
+    /// [`Builder::thorough`](crate::Builder::thorough) explores it.
+    BlocksAgain,
 }
 
 /// Every kind, with its name and its words. The words are those of the report: what was not
 /// explored, and the unit of the places.
-const KINDS: [(AssumptionKind, &str, &str, &str); 6] = [
+const KINDS: [(AssumptionKind, &str, &str, &str); 7] = [
     (
         AssumptionKind::SpuriousWakeups,
         "spurious_wakeups",
@@ -125,6 +133,12 @@ const KINDS: [(AssumptionKind, &str, &str, &str); 6] = [
         "more reads in a row of a clock that stands still",
         "place",
     ),
+    (
+        AssumptionKind::BlocksAgain,
+        "blocks_again",
+        "blocks at the addresses of freed ones",
+        "place",
+    ),
 ];
 
 impl AssumptionKind {
@@ -155,6 +169,7 @@ impl From<Behaviour> for AssumptionKind {
             Behaviour::Unswapped => AssumptionKind::Unswapped,
             Behaviour::UnseenWaker => AssumptionKind::UnseenWakers,
             Behaviour::ClockStandsStill => AssumptionKind::ClockStandsStill,
+            Behaviour::BlockAgain => AssumptionKind::BlocksAgain,
         }
     }
 }
@@ -199,6 +214,12 @@ impl PlacesMet {
             Some(known) => known.2 |= explored,
             None => self.0.push((kind, place, explored)),
         }
+    }
+
+    /// Notes that this behaviour was explored at all places that have been met.
+    pub(crate) fn note_explored(&mut self, kind: AssumptionKind) {
+        let all = self.0.iter_mut().filter(|it| it.0 == kind);
+        all.for_each(|place| place.2 = true);
     }
 
     /// Whether there are none.
@@ -307,6 +328,7 @@ mod tests {
             Behaviour::Unswapped,
             Behaviour::UnseenWaker,
             Behaviour::ClockStandsStill,
+            Behaviour::BlockAgain,
         ];
         let kinds = behaviours.map(AssumptionKind::from);
         assert_eq!(KINDS.map(|(kind, ..)| kind), kinds);

@@ -104,6 +104,8 @@ pub(crate) struct Trace {
     pub(crate) is_weak: bool,
     /// Whether locks prefer writers.
     pub(crate) writers_first: bool,
+    /// Whether a thread gets the memory again of the blocks that it has freed.
+    pub(crate) blocks_again: bool,
 }
 
 /// The most fences that are noted between two events of a thread. A loop that makes only fences
@@ -134,6 +136,7 @@ impl Empty for Trace {
             locals_dropped,
             is_weak,
             writers_first,
+            blocks_again,
         } = self;
         events.empty();
         turns.empty();
@@ -144,7 +147,7 @@ impl Empty for Trace {
         begun.empty();
         fences.empty();
         locals_dropped.empty();
-        (*is_weak, *writers_first) = (false, false);
+        (*is_weak, *writers_first, *blocks_again) = (false, false, false);
     }
 }
 
@@ -163,6 +166,7 @@ impl Trace {
             locals_dropped: Vec::new(),
             is_weak: false,
             writers_first: false,
+            blocks_again: false,
         }
     }
 

@@ -16,7 +16,8 @@
 //! have one such wait; after `v2 wakes*3`, three. After `v2 fails` a weak compare-exchange may fail
 //! spuriously. After `v2 writers` a reader of a lock waits until the writers that wait have had
 //! their turn: `read` and `write` are three steps each, of which the first and the last are those
-//! of a mutex that a waiting writer holds.
+//! of a mutex that a waiting writer holds. After `v2 again` a thread gets the memory again of the
+//! blocks that it has freed.
 //!
 //! A round that threads repeat is written once: `(main main.1*2)*9`.
 //!
@@ -53,6 +54,9 @@ const FAILS: &str = "fails";
 
 /// The word for: locks prefer writers.
 const WRITERS: &str = "writers";
+
+/// The word for: a thread gets the memory again of the blocks that it has freed.
+const AGAIN: &str = "again";
 
 /// The word for: a thread is delayed.
 const HELD: &str = "held";
@@ -116,6 +120,8 @@ pub(crate) struct Schedule {
     fails: bool,
     /// Whether locks prefer writers.
     writers_first: bool,
+    /// Whether a thread gets the memory again of the blocks that it has freed.
+    blocks_again: bool,
     /// The delayed thread.
     held: Option<Hold>,
     /// Whether uses of blocks after their free are detected, though no thread is delayed.
@@ -158,6 +164,7 @@ impl Schedule {
         let mut schedule = Schedule {
             is_weak: trace.is_weak,
             writers_first: trace.writers_first,
+            blocks_again: trace.blocks_again,
             ..Schedule::default()
         };
         let mut early = trace.begun_early().peekable();
@@ -284,6 +291,11 @@ impl Schedule {
     /// Whether locks prefer writers.
     pub(crate) fn writers_first(&self) -> bool {
         self.writers_first
+    }
+
+    /// Whether a thread gets the memory again of the blocks that it has freed.
+    pub(crate) fn blocks_again(&self) -> bool {
+        self.blocks_again
     }
 
     /// The delayed thread.
@@ -434,6 +446,9 @@ impl Schedule {
         let writers = marked(rest, WRITERS);
         schedule.writers_first = writers.is_some();
         let rest = writers.unwrap_or(rest);
+        let again = marked(rest, AGAIN);
+        schedule.blocks_again = again.is_some();
+        let rest = again.unwrap_or(rest);
         let held = marked(rest, HELD);
         let rest = held.unwrap_or(rest);
         let guarded = marked(rest, GUARDED).filter(|_| held.is_none());
@@ -638,6 +653,9 @@ impl fmt::Display for Schedule {
         }
         if self.writers_first {
             write!(f, " {WRITERS}")?;
+        }
+        if self.blocks_again {
+            write!(f, " {AGAIN}")?;
         }
         if let Some(Hold { path, events }) = &self.held {
             write!(f, " {HELD} {path}*{events}")?;

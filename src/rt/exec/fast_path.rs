@@ -348,7 +348,7 @@ impl Runtime {
             return self.wait_for_turn(site).is_some();
         }
         if published != 0 {
-            self.note_published(&mut inner, published);
+            self.note_published(&mut inner, published, true);
         }
         drop(inner);
         self.heap.record(true);

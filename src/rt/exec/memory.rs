@@ -5,6 +5,7 @@
 //! error.
 
 use super::context::{Inner, Runtime, with_any};
+use super::permitted::{Behaviour, Possible};
 use crate::rt::coroutine::Fault;
 use crate::rt::event::Site;
 use crate::rt::event::id::{Extent, ObjectId, Place, Region, ThreadId};
@@ -113,18 +114,37 @@ impl Runtime {
     #[inline]
     pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind) {
         if let Some(pointer) = published(target, kind) {
-            self.note_published(&mut self.inner.borrow_mut(), pointer);
+            self.note_published(&mut self.inner.borrow_mut(), pointer, true);
         }
     }
 
-    /// Marks the block at this pointer, which has been published, as the model's.
+    /// Marks the block at this pointer, which has been published, as the model's. `is_now` says
+    /// whether the last event of the current thread has published it.
     #[inline(never)]
-    pub(super) fn note_published(&self, inner: &mut Inner, pointer: u64) {
-        if let Some(block) = self.heap.find(address_in(pointer)) {
+    pub(super) fn note_published(&self, inner: &mut Inner, pointer: u64, is_now: bool) {
+        if let Some((block, again)) = self.heap.publish(address_in(pointer)) {
             (inner.driver.machine.names).note_block(Extent {
                 start: block.start,
                 block: block.name(),
             });
+            if rarely!(again) && (is_now || block.thread == self.current.get().0) {
+                self.note_again(inner);
+            }
+        }
+    }
+
+    /// Notes that the current thread has published a block that has, or could have, the memory of a
+    /// block that was freed.
+    #[cold]
+    fn note_again(&self, inner: &Inner) {
+        let driver = &inner.driver;
+        if let Some(last) = driver.last_of(self.current.get()) {
+            let possible = Possible {
+                behaviour: Behaviour::BlockAgain,
+                site: driver.trace.at(last).site,
+                explored: driver.machine.limits.blocks_again,
+            };
+            self.permitted.note(possible, false);
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) enum Behaviour {
     UnseenWaker,
     /// Many reads of the clock in a row find that no time has passed.
     ClockStandsStill,
+    /// A thread gets the memory again of a block that it has freed.
+    BlockAgain,
 }
 
 /// A place at which a behaviour is possible.
@@ -78,9 +80,10 @@ impl Permitted {
             Behaviour::SpuriousWakeup => 0,
             Behaviour::SpuriousFailure => 1,
             Behaviour::WriterFirst => 2,
-            Behaviour::Unswapped | Behaviour::UnseenWaker | Behaviour::ClockStandsStill => {
-                return None;
-            }
+            Behaviour::Unswapped
+            | Behaviour::UnseenWaker
+            | Behaviour::ClockStandsStill
+            | Behaviour::BlockAgain => return None,
         };
         let address = ptr::from_ref(site).addr();
         Some(&self.off[row][address / align_of_val(site) % AT_ONCE])

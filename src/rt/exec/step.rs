@@ -192,7 +192,7 @@ impl Runtime {
         if rarely!(may_be_pointer(target.kind, target.memory)) {
             // A pointer that the object was made with is published like a pointer that is stored to
             // it.
-            self.note_published(inner, target.memory);
+            self.note_published(inner, target.memory, false);
         }
         if rarely!(to_be_told) {
             // The detector has to watch whether the threads that use the object have learnt of it.

@@ -30,6 +30,10 @@ pub(crate) struct Block {
     /// Whether the model does not see the reference counts of the block. Then only the owners of a
     /// reference have a pointer to the block.
     pub(crate) counted: bool,
+    /// Whether an atomic has held a pointer to the block.
+    pub(super) published: bool,
+    /// Whether its thread has got the memory of an earlier block of this execution again.
+    pub(super) again: bool,
     /// The thread that freed the block, and the number of its events; `None` while the block is
     /// alive.
     pub(crate) freed: Option<(u32, u32)>,
@@ -56,6 +60,8 @@ impl Block {
             owed: false,
             forgiven: false,
             counted: false,
+            published: false,
+            again: false,
             freed: None,
             shelf: NOWHERE,
         }
@@ -77,6 +83,8 @@ impl Block {
             owed: false,
             forgiven: false,
             counted: false,
+            published: false,
+            again: false,
             freed: None,
             ..*self
         };

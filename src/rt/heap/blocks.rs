@@ -122,6 +122,8 @@ pub(super) struct Ended {
     pub(super) is_found: bool,
     /// Whether the allocating thread freed the block before its own next event.
     pub(super) by_maker: bool,
+    /// Whether an atomic has held a pointer to the block.
+    pub(super) is_published: bool,
     /// The shelf to which the block belongs.
     pub(super) shelf: u32,
 }
@@ -263,6 +265,7 @@ impl Blocks {
         Some(Ended {
             is_found: block.found,
             by_maker: (block.thread, block.events) == by,
+            is_published: block.published,
             shelf: block.shelf,
         })
     }
@@ -372,6 +375,27 @@ impl Blocks {
         let Slot { block, serial } = slot;
         let is_it = self.has(slot) && block.is_live() && block.contains(address);
         (is_it && !may_be_newer(&self.fresh, address, *serial)).then_some(at)
+    }
+
+    /// [`Blocks::find`] for a block that an atomic holds a pointer to, which is noted. Also returns
+    /// the number of the block's listing.
+    pub(super) fn publish(&mut self, address: usize) -> Option<(Block, u64)> {
+        let at = self.live_at(address)?;
+        let Slot { block, serial } = &mut self.slots[at];
+        (block.found, block.published) = (true, true);
+        Some((*block, *serial))
+    }
+
+    /// Notes that the memory of this live block was that of an earlier one.
+    pub(super) fn note_again(&mut self, start: usize, size: usize) {
+        if let Some(at) = self.listed(start, size) {
+            self.slots[at].block.again = true;
+        }
+    }
+
+    /// The number of the listing that was made last.
+    pub(super) fn last_serial(&self) -> u64 {
+        self.serial
     }
 
     /// The newest block that contained `address` and was freed.

@@ -42,6 +42,15 @@ impl Queue {
         self.blocks.push_back(kept);
     }
 
+    /// Takes the block that begins at `start` and that this allocator made.
+    pub(super) fn take(&mut self, start: usize, allocator: *const ()) -> Option<Kept> {
+        let is_it = |kept: &Kept| kept.start.addr() == start && kept.allocator == allocator;
+        let at = self.blocks.iter().rposition(is_it)?;
+        let kept = self.blocks.remove(at)?;
+        self.bytes -= kept.layout.size();
+        Some(kept)
+    }
+
     /// The next block to be given back because there are too many.
     pub(super) fn surplus(&mut self) -> Option<Kept> {
         if self.bytes <= BYTES_MAX {

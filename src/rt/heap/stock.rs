@@ -87,6 +87,28 @@ impl Stock {
         })
     }
 
+    /// Takes the block of this shelf that begins at `start`, which this allocator made, and which
+    /// the execution has got and freed.
+    pub(super) fn take_again(
+        &mut self,
+        shelf: u32,
+        start: usize,
+        allocator: *const (),
+    ) -> Option<Taken<'_>> {
+        let of = &mut self.shelves[shelf as usize];
+        let mut out = of.blocks[..of.out].iter_mut();
+        let stocked = out.find(|stocked| stocked.block.start.addr() == start)?;
+        if stocked.block.allocator != allocator {
+            return None;
+        }
+        of.back -= 1;
+        Some(Taken {
+            start: stocked.block.start,
+            shelf,
+            listing: &mut stocked.listing,
+        })
+    }
+
     /// Registers a block that the allocator has made, and returns its shelf; [`NOWHERE`] if the
     /// block does not belong to the stock.
     pub(super) fn add(&mut self, block: Kept) -> u32 {

@@ -62,6 +62,8 @@ pub(crate) struct Limits {
     pub(crate) wakeups_of_std_alone: bool,
     /// Whether a reader of a lock waits until the writers that wait have had their turn.
     pub(crate) writers_first: bool,
+    /// Whether a thread gets the memory again of the blocks that it has freed.
+    pub(crate) blocks_again: bool,
     /// Whether the panic of a thread ends only this thread, and is not a failure.
     pub(crate) catches_panics: bool,
     /// Whether threads may be blocked when the main thread has ended, without a failure.
@@ -91,6 +93,7 @@ impl Default for Limits {
             spurious_wakeups: 0,
             wakeups_of_std_alone: false,
             writers_first: false,
+            blocks_again: false,
             catches_panics: false,
             detached_may_block: false,
             learnt: Learnt::default(),

@@ -2,6 +2,7 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+mod again;
 use crate::children;
 mod counted;
 #[cfg(all(unix, target_pointer_width = "64"))]

@@ -29,11 +29,14 @@ fn the_spurious_behaviour_that_a_schedule_needs_is_read_back() {
         ("fails", 0, true),
         ("c11 ends soon fair wakes*2 fails guarded", 2, true),
         ("fails writers", 0, true),
+        ("writers again", 0, false),
+        ("again guarded", 0, false),
     ] {
         let text = format!("v2 {marks} main*4 main.1:1");
         let schedule = Schedule::parse(&text).expect("well formed");
         assert_eq!((schedule.wakes(), schedule.fails()), (wakes, fails));
         assert_eq!(schedule.writers_first(), marks.contains("writers"));
+        assert_eq!(schedule.blocks_again(), marks.contains("again"));
         assert_eq!(schedule.to_string(), text);
     }
     let once = Schedule::parse("v2 wakes*1 main").expect("well formed");
