@@ -544,7 +544,15 @@ fn may_fail_if_on(address: usize, site: Site) -> bool {
 
 /// Whether locks prefer writers, for a `read` at this place. `others_read` says whether the lock is
 /// held for reading. Notes the place.
+#[inline]
 pub(crate) fn prefers_writers(others_read: bool, site: Site) -> bool {
+    let at_once = with_any(|runtime| runtime.permitted.reads_at_once(others_read));
+    at_once == Some(false) && prefers_writers_if_on(others_read, site)
+}
+
+/// [`prefers_writers`] where locks may prefer writers, or the place may have to be noted.
+#[cold]
+fn prefers_writers_if_on(others_read: bool, site: Site) -> bool {
     with(|runtime| {
         let explored = (runtime.inner.borrow().driver.machine.limits).writers_first;
         let may_meet = others_read && runtime.permitted.has_writes();

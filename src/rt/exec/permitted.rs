@@ -60,6 +60,8 @@ pub(crate) struct Permitted {
     off: [[Cell<Option<Site>>; AT_ONCE]; 3],
     /// Whether a thread has called `write` of a lock.
     writes: Cell<bool>,
+    /// Whether locks prefer writers.
+    writers_first: Cell<bool>,
     met: RefCell<Vec<Possible>>,
     /// The number of changes of the list.
     changes: Cell<usize>,
@@ -93,6 +95,18 @@ impl Permitted {
     #[inline]
     pub(crate) fn note_write(&self) {
         self.writes.set(true);
+    }
+
+    /// Sets whether locks prefer writers.
+    pub(crate) fn prefer_writers(&self, prefer: bool) {
+        self.writers_first.set(prefer);
+    }
+
+    /// Whether a `read` of a lock has nothing to ask: locks do not prefer writers, and no writer
+    /// can wait for this reader. Costs two loads.
+    #[inline]
+    pub(crate) fn reads_at_once(&self, others_read: bool) -> bool {
+        !(self.writers_first.get() || others_read && self.writes.get())
     }
 
     /// Whether an execution has had a `write` of a lock so far. Without one no reader meets a
@@ -141,10 +155,11 @@ impl Empty for Permitted {
         let Permitted {
             off,
             writes,
+            writers_first,
             met,
             changes,
         } = self;
-        (*off, *writes, *changes) = Default::default();
+        (*off, *writes, *writers_first, *changes) = Default::default();
         met.get_mut().empty();
     }
 }

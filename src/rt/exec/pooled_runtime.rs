@@ -60,7 +60,9 @@ impl PooledDriver {
         runtime.nth = settings.nth;
         runtime.report = settings.report;
         inner.in_order = settings.in_order.clone();
-        if rarely!(inner.driver.machine.limits.blocks_again) {
+        let limits = &inner.driver.machine.limits;
+        runtime.permitted.prefer_writers(limits.writers_first);
+        if rarely!(limits.blocks_again) {
             runtime.heap.use_again();
         }
         let learnt = &inner.driver.machine.limits.learnt;
