@@ -17,6 +17,7 @@ use crate::rt::heap;
 use crate::rt::rare::{mostly, rarely};
 use crate::rt::report::text;
 use crate::rt::{self, Answer, Outcome, Work};
+use crate::sync::Shown;
 use crate::verdict::failure::{Failure, FailureKind, incomplete, unfit};
 use crate::verdict::report::{Passed, Report, Verdict};
 
@@ -149,6 +150,32 @@ where
 pub fn name<T: ?Sized>(object: &T, name: &str) {
     let address = (&raw const *object).addr();
     rt::name_object(address, size_of_val(object), name);
+}
+
+/// Has reports show the data behind `lock` as `print` prints it.
+///
+/// Reports show numbers behind locks by themselves, and of other data only whether it has changed.
+/// `print` is called while the lock is held, and only in an execution that is run to be reported.
+/// It takes no part in the execution: it sees the values of atomics and of locks that are free, and
+/// no operation of it is an event. It must not panic.
+///
+/// The lock is a [`Mutex`](crate::sync::Mutex) or an [`RwLock`](crate::sync::RwLock). Write
+/// `&*lock` for one in an `Arc`. Outside a model this does nothing that can be seen.
+///
+/// ```
+/// use dpor::sync::Mutex;
+///
+/// let failure = dpor::Builder::new().explore(|| {
+///     let queue = Mutex::new(vec![7]);
+///     dpor::show(&queue, |queue| format!("{queue:?}"));
+///     queue.lock().unwrap().push(8);
+///     panic!("to see the report");
+/// });
+/// let report = failure.expect_err("it panics").to_string();
+/// assert!(report.contains("unlock queue ([7] -> [7, 8])"));
+/// ```
+pub fn show<L: Shown>(lock: &L, print: fn(&L::Data) -> String) {
+    lock.__show(print);
 }
 
 impl Builder {

@@ -154,9 +154,10 @@ pub(crate) fn note_written(start: *const u8, size: usize) {
     statics::note_written(start, size);
 }
 
+/// Notes that the last event of the thread that runs has found or left this data.
+pub(crate) use crate::rt::event::held::Datum;
 /// Whether data behind locks is to be noted.
 pub(crate) use crate::rt::exec::held::are_asked_for as asks_for_data;
-/// Notes that the last event of the thread that runs has found or left this data.
 pub(crate) use crate::rt::exec::held::note as note_data;
 /// The data behind a lock, if the execution is run to be reported.
 pub(crate) use crate::rt::exec::held::shown as shown_data;

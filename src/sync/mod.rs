@@ -27,7 +27,9 @@ mod notify;
 mod once;
 mod once_lock;
 mod poison;
+mod printer;
 mod rwlock;
+mod shown;
 
 pub use arc::{Arc, Weak};
 pub use barrier::{Barrier, BarrierWaitResult};
@@ -40,4 +42,5 @@ pub use once::ONCE_INIT;
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use shown::Shown;
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

@@ -11,6 +11,7 @@ use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLock
 
 use super::changes::Changes;
 use super::poison::{Home, Poison, Taken, free};
+use super::printer::Printer;
 use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::Mutex`.
@@ -20,6 +21,7 @@ pub struct Mutex<T: ?Sized> {
     held: AtomicBool,
     poison: Poison,
     home: Home,
+    pub(super) printer: Printer<T>,
     inner: std_sync::Mutex<T>,
 }
 
@@ -59,6 +61,7 @@ impl<T> Mutex<T> {
             held: AtomicBool::new(false),
             poison: Poison::new(),
             home: Home::new::<T>(drop_data::<T>),
+            printer: Printer::none(),
             inner: std_sync::Mutex::new(value),
         }
     }
@@ -88,7 +91,7 @@ impl<T: ?Sized> Mutex<T> {
         let (address, held) = self.place();
         rt::lock(address, held, || {
             let inner = free(self.inner.try_lock())?;
-            rt::shown_data(&*inner)
+            self.printer.shown(&*inner)
         })
     }
 
@@ -156,7 +159,7 @@ impl<T: ?Sized> Mutex<T> {
             Answer::Done(Outcome::Failure(_)) => None,
             Answer::Done(_) => {
                 let inner = self.take(answer);
-                rt::note_data(rt::shown_data(&*inner));
+                rt::note_data(self.printer.shown(&*inner));
                 Some(inner)
             }
             Answer::Outside => {
@@ -250,7 +253,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         let changed = self.changes.any(&**inner);
         // The unlock takes effect at this thread's next step; until then the data is locked.
         let is_delayed = rt::unlock(self.mutex.place(), changed, self.taken.site, || {
-            rt::shown_data(&**inner)
+            self.mutex.printer.shown(&**inner)
         });
         self.mutex.held.store(false, Relaxed);
         self.inner = None;

@@ -11,6 +11,7 @@ use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLock
 
 use super::changes::Changes;
 use super::poison::{Home, Poison, Taken, free};
+use super::printer::Printer;
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::RwLock`.
@@ -27,6 +28,7 @@ pub struct RwLock<T: ?Sized> {
     gate: AtomicBool,
     poison: Poison,
     home: Home,
+    pub(super) printer: Printer<T>,
     inner: std_sync::RwLock<T>,
 }
 
@@ -120,6 +122,7 @@ impl<T> RwLock<T> {
             gate: AtomicBool::new(false),
             poison: Poison::new(),
             home: Home::new::<T>(drop_data::<T>),
+            printer: Printer::none(),
             inner: std_sync::RwLock::new(value),
         }
     }
@@ -238,7 +241,7 @@ impl<T: ?Sized> RwLock<T> {
         let answer = rt::perform(self.target(), OpKind::ReadLock);
         let inner = self.take(answer, || self.inner.read(), || self.inner.try_read());
         drop(gate);
-        rt::note_data(rt::shown_data(&*inner));
+        rt::note_data(self.printer.shown(&*inner));
         self.poison.check(self.reader(inner))
     }
 
@@ -254,7 +257,7 @@ impl<T: ?Sized> RwLock<T> {
         let inner = self.take_if_free(answer, || self.inner.try_read());
         match inner {
             Some(inner) => {
-                rt::note_data(rt::shown_data(&*inner));
+                rt::note_data(self.printer.shown(&*inner));
                 Ok(self.poison.check(self.reader(inner))?)
             }
             None => Err(TryLockError::WouldBlock),
@@ -277,7 +280,7 @@ impl<T: ?Sized> RwLock<T> {
         let answer = rt::perform(self.target(), OpKind::WriteLock);
         let inner = self.take(answer, || self.inner.write(), || self.inner.try_write());
         drop(gate);
-        rt::note_data(rt::shown_data(&*inner));
+        rt::note_data(self.printer.shown(&*inner));
         self.poison.check(self.writer(answer, inner))
     }
 
@@ -293,7 +296,7 @@ impl<T: ?Sized> RwLock<T> {
         let inner = self.take_if_free(answer, || self.inner.try_write());
         match inner {
             Some(inner) => {
-                rt::note_data(rt::shown_data(&*inner));
+                rt::note_data(self.printer.shown(&*inner));
                 Ok(self.poison.check(self.writer(answer, inner))?)
             }
             None => Err(TryLockError::WouldBlock),
@@ -354,7 +357,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let mut guard = ManuallyDrop::new(guard);
         let lock = guard.lock;
-        let data = rt::shown_data(&**guard);
+        let data = lock.printer.shown(&**guard);
         rt::perform(lock.target(), OpKind::Downgrade);
         rt::note_data(data);
         // SAFETY: the guard is not used again and never dropped, so std's guard is taken once.
@@ -413,7 +416,7 @@ impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
         self.lock.poison.leave(&self.taken);
         let changed = self.changes.any(&**self.inner);
         let kind = OpKind::UnlockWrite { changed };
-        let data = rt::shown_data(&**self.inner);
+        let data = self.lock.printer.shown(&**self.inner);
         rt::perform_at(self.lock.target(), kind, self.taken.site);
         rt::note_data(data);
         self.lock.state.store(0, Relaxed);

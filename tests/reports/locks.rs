@@ -74,6 +74,41 @@ fn adds_behind_the_lock() -> Failure {
     })
 }
 
+/// A list that is shown by a function of the test's. `print` is called with the list.
+fn list_shown(print: fn(&Vec<u8>) -> String) -> String {
+    let failure = fails(move || {
+        let list = Mutex::new(vec![7]);
+        dpor::show(&list, print);
+        list.lock().unwrap().push(8);
+        let lock = RwLock::new(vec![1]);
+        dpor::show(&lock, print);
+        lock.write().unwrap().clear();
+        assert!(lock.read().unwrap().len() > 3, "to see the report");
+    });
+    failure.to_string()
+}
+
+#[test]
+fn data_behind_locks_is_shown_as_the_test_prints_it() {
+    let text = list_shown(|list| format!("{list:?}"));
+    for row in [
+        "lock list ([7])",
+        "unlock list ([7] -> [7, 8])",
+        "write-lock lock ([1])",
+        "write-unlock lock ([1] -> [])",
+        "read-lock lock ([])",
+    ] {
+        assert!(text.contains(row), "{row}: {text}");
+    }
+    // A line break would break the table, and what the printer does is no part of the execution.
+    let text = list_shown(|list| {
+        let other = Mutex::new(list.len());
+        format!("{}\nitems", other.lock().unwrap())
+    });
+    assert!(text.contains("unlock list (1 items -> 2 items)"), "{text}");
+    assert!(!text.contains("other"), "{text}");
+}
+
 #[test]
 fn an_update_is_lost_only_if_it_does_not_depend_on_what_the_section_found() {
     let text = adds_behind_the_lock().to_string();

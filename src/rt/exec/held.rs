@@ -8,7 +8,7 @@
 use std::any::{TypeId, type_name};
 use std::marker::PhantomData;
 
-use super::context;
+use super::{aside, context};
 use crate::rt::event::held::{Datum, Held};
 use crate::rt::heap::contents;
 use crate::rt::rare::rarely;
@@ -78,11 +78,15 @@ pub(crate) fn are_asked_for() -> bool {
     rarely!(asked == Some(true))
 }
 
-/// The data, if the execution is run to be reported.
+/// The data, if the execution is run to be reported: as the program prints it, if `print` does, and
+/// otherwise as far as it is known.
 #[inline]
-pub(crate) fn shown<T: ?Sized>(data: &T) -> Option<Datum> {
+pub(crate) fn shown<T: ?Sized>(data: &T, print: impl FnOnce() -> Option<String>) -> Option<Datum> {
     if !are_asked_for() {
         return None;
+    }
+    if let Some(text) = aside::apart(print).flatten() {
+        return Some(Datum::Value(text.replace(['\n', '\t'], " ")));
     }
     // The text of the data is no allocation of the program.
     context::with(|_| datum_of(data)).ok().flatten()
