@@ -160,7 +160,8 @@ pub fn name<T: ?Sized>(object: &T, name: &str) {
 /// no operation of it is an event. It must not panic.
 ///
 /// The lock is a [`Mutex`](crate::sync::Mutex) or an [`RwLock`](crate::sync::RwLock). Write
-/// `&*lock` for one in an `Arc`. Outside a model this does nothing that can be seen.
+/// `&*lock` for one in an `Arc`, and call this before a lock of an array is used as one of a slice.
+/// Outside a model this does nothing that can be seen.
 ///
 /// ```
 /// use dpor::sync::Mutex;

@@ -21,7 +21,7 @@ pub struct Mutex<T: ?Sized> {
     held: AtomicBool,
     poison: Poison,
     home: Home,
-    pub(super) printer: Printer<T>,
+    pub(super) printer: Printer,
     inner: std_sync::Mutex<T>,
 }
 

@@ -28,7 +28,7 @@ pub struct RwLock<T: ?Sized> {
     gate: AtomicBool,
     poison: Poison,
     home: Home,
-    pub(super) printer: Printer<T>,
+    pub(super) printer: Printer,
     inner: std_sync::RwLock<T>,
 }
 

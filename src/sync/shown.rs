@@ -8,7 +8,7 @@ use super::rwlock::RwLock;
 /// No other type can implement this trait.
 pub trait Shown: sealed::Sealed {
     /// The data behind the lock.
-    type Data: ?Sized;
+    type Data;
 
     #[doc(hidden)]
     fn __show(&self, print: fn(&Self::Data) -> String);
@@ -18,21 +18,23 @@ mod sealed {
     pub trait Sealed {}
 }
 
-impl<T: ?Sized> sealed::Sealed for Mutex<T> {}
-impl<T: ?Sized> sealed::Sealed for RwLock<T> {}
+impl<T> sealed::Sealed for Mutex<T> {}
+impl<T> sealed::Sealed for RwLock<T> {}
 
-impl<T: ?Sized> Shown for Mutex<T> {
+impl<T> Shown for Mutex<T> {
     type Data = T;
 
     fn __show(&self, print: fn(&T) -> String) {
-        self.printer.set(print);
+        // SAFETY: the lock was made with a `T`, which is sized, and keeps it.
+        unsafe { self.printer.set(print) };
     }
 }
 
-impl<T: ?Sized> Shown for RwLock<T> {
+impl<T> Shown for RwLock<T> {
     type Data = T;
 
     fn __show(&self, print: fn(&T) -> String) {
-        self.printer.set(print);
+        // SAFETY: the lock was made with a `T`, which is sized, and keeps it.
+        unsafe { self.printer.set(print) };
     }
 }

@@ -146,7 +146,6 @@ mod loom;
 mod loom_signatures;
 mod sync;
 mod thread;
-#[path = "surface/time.rs"]
 mod time;
 
 /// The text of `docs/SURFACE.md`.
