@@ -485,13 +485,14 @@ pub struct Builder {
     /// that the loop reads let it end.
     ///
     /// Without this setting a round of such a loop may read values that do not let the loop end,
-    /// and the loop makes another round after a change. With it, an execution with such a round is
-    /// pruned, because another execution covers it: one in which the loop reads only after the
-    /// change. This assumes that the code after the loop depends neither on the number of rounds
-    /// nor on the values that the earlier rounds read. The setting concerns loops that only read in
-    /// their rounds. Once such a loop has waited at its hint, and does not give up by itself, the
-    /// exploration restarts. If no other thread can change the values any more, the loop is
-    /// released as without this setting, so that livelocks are found. No effect on
+    /// and the loop makes another round after a change. With it, such a round is no part of an
+    /// execution; where it reads several atomics, an execution with such a round is pruned, because
+    /// another execution covers it: one in which the loop reads only after the change. This assumes
+    /// that the code after the loop depends neither on the number of rounds nor on the values that
+    /// the earlier rounds read. The setting concerns loops that only read in their rounds. Once
+    /// such a loop has waited at its hint, and does not give up by itself, the exploration
+    /// restarts. If no other thread can change the values any more, the loop is released as without
+    /// this setting, so that livelocks are found. No effect on
     /// [`Algorithm::Bounded`], with a sampling algorithm and in a replay.
     ///
     /// Environment: `DPOR_AWAIT_LOOPS`. Default: `false`.

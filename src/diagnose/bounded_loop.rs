@@ -12,6 +12,8 @@ use std::ptr;
 
 use crate::diagnose::minimize::{Looks, Probe, leads_to};
 use crate::exploration::first_waits::FirstWait;
+use crate::exploration::progress::above;
+use crate::exploration::said_once;
 use crate::rt::engine::driver::Driver;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::solo_run::Further;
@@ -61,12 +63,22 @@ impl Probe<'_> {
     }
 
     /// Returns those of these loops with a hint that do not give up by themselves and that only
-    /// read in each round.
+    /// read in each round. Says of the others why each of their looks is an event.
     pub(crate) fn awaits(&mut self, waits: &[FirstWait]) -> Vec<AwaitLoop> {
         let waits = waits.iter().filter(|wait| wait.at == WaitsAt::Hint);
-        let stays = |wait: &FirstWait| match self.solo_run(wait) {
-            (None, driver) => await_loop(wait, &driver),
-            (Some(_), _) => None,
+        let stays = |wait: &FirstWait| {
+            let found = match self.solo_run(wait) {
+                (None, driver) => await_loop(wait, &driver),
+                (Some(rounds), _) => Err(format!("it gives up by itself after {rounds} rounds")),
+            };
+            let why = match &found {
+                Err(why) => Some(why.clone()),
+                Ok(known) => why_in_looks(known),
+            };
+            if let Some(why) = why {
+                no_one_step(&wait.site, &why);
+            }
+            found.ok()
         };
         waits.filter_map(stays).collect()
     }
@@ -215,21 +227,53 @@ fn lengths(looks: &[usize]) -> impl DoubleEndedIterator<Item = usize> + Clone {
 
 /// Returns the loop in which the thread made rounds until the solo run stopped it, if each event of
 /// the loop only reads.
-fn await_loop(wait: &FirstWait, driver: &Driver) -> Option<AwaitLoop> {
+///
+/// # Errors
+///
+/// Why it is no such loop.
+fn await_loop(wait: &FirstWait, driver: &Driver) -> Result<AwaitLoop, String> {
+    const LEAVES: &str = "its thread leaves it by itself";
     let machine = &driver.machine;
     let (_, has_left) = machine.rounds_further();
-    let (thread, round) = machine.round_further()?;
+    let (thread, round) = machine.round_further().ok_or(LEAVES)?;
     if !machine.has_gone_far() || has_left {
-        return None;
+        return Err(LEAVES.to_owned());
     }
     let theirs = driver.trace.events().iter();
     let theirs = theirs.filter(|event| event.thread == thread && round.contains(&event.index));
     let place = |event: &Event| look(event, machine).map(|_| Spot::of(event.site));
-    let places: Vec<Spot> = theirs.map(place).collect::<Option<_>>()?;
-    (1..=LOOKS_MAX)
-        .contains(&places.len())
-        .then_some(AwaitLoop {
-            hint: Spot::parse(&wait.site)?,
-            round: places,
-        })
+    let places: Option<Vec<Spot>> = theirs.map(place).collect();
+    let places = places.ok_or("its rounds do more than look at atomics")?;
+    match places.len() {
+        0 => return Err("its rounds look at nothing".to_owned()),
+        1..=LOOKS_MAX => {}
+        more => {
+            return Err(format!(
+                "its rounds look {more} times, and {LOOKS_MAX} is the most"
+            ));
+        }
+    }
+    Ok(AwaitLoop {
+        hint: Spot::parse(&wait.site).ok_or("its place is unknown")?,
+        round: places,
+        refused: false,
+    })
+}
+
+/// Why each look of a loop that only looks is an event, if it is.
+fn why_in_looks(known: &AwaitLoop) -> Option<String> {
+    let looks = known.round.len();
+    (looks > 1).then(|| {
+        format!("each round looks {looks} times, so executions with a look in vain are given up")
+    })
+}
+
+/// Says, once for a test, why the loop with this hint is not taken for one step although loops are
+/// to be.
+pub(crate) fn no_one_step(hint: &str, why: &str) {
+    let line =
+        format!("dpor: the loop with the hint at {hint} is no one step (`await_loops`): {why}");
+    if said_once::is_first(line.clone()) {
+        above(|| eprintln!("{line}"));
+    }
 }

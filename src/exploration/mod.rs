@@ -24,6 +24,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::{Builder, FirstPass, Memory, Order};
+use crate::diagnose::bounded_loop::no_one_step;
 use crate::diagnose::reproduce::may_come_again;
 use crate::exploration::first_waits::FirstWait;
 use crate::verdict::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -508,6 +509,19 @@ impl Exploration<'_> {
                 })
             });
             driver = match explored {
+                Explored::Passed(passed) if rarely!(passed.refused().is_some()) => {
+                    let refused = passed.refused().cloned();
+                    if let Some(known) = &refused {
+                        no_one_step(
+                            &known.hint.to_string(),
+                            "a thread does something else behind a look in vain than to look again",
+                        );
+                    }
+                    self.restart(&passed, |learnt| {
+                        let refused = refused.iter();
+                        refused.for_each(|it| learnt.awaits = learnt.awaits.refusing(it));
+                    })
+                }
                 Explored::Passed(passed) if rarely!(passed.ends_are_seen()) => {
                     self.restart(&passed, |learnt| learnt.ends_are_events = true)
                 }

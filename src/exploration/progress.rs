@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::rt::engine::driver::Driver;
+use crate::rt::event::Site;
+use crate::rt::object::machine::WaitsAt;
 use crate::rt::plural::counted;
 use crate::verdict::estimated::{at_least, estimated};
 
@@ -173,7 +175,7 @@ impl Progress {
             // If standard error is closed, the line is not wanted.
             Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
             Style::Once => {
-                drop(std::io::stderr().write_all(still(&text).as_bytes()));
+                drop(std::io::stderr().write_all(still(&text, first_hint(driver)).as_bytes()));
                 self.style = Style::Nothing;
             }
             Style::Bar(bar) => {
@@ -230,11 +232,24 @@ pub(crate) fn above_captured(text: &str) {
 }
 
 /// Returns the single line for an exploration that takes long.
-fn still(text: &str) -> String {
+fn still(text: &str, hint: Option<Site>) -> String {
+    let waits = hint.map_or(String::new(), |hint| {
+        format!("; threads wait at {hint}, and DPOR_AWAIT_LOOPS=1 takes each wait for one step")
+    });
     format!(
         "dpor: still exploring: {text}; DPOR_PROGRESS=1 shows more of this, and DPOR_MAX_DURATION=60 stops after so many seconds \
-         and says what most executions are due to\n"
+         and says what most executions are due to{waits}\n"
     )
+}
+
+/// The first hint at which a thread has waited, if no loop is taken for one step.
+fn first_hint(driver: &Driver) -> Option<Site> {
+    let machine = &driver.machine;
+    let mut waited = machine.waited().iter();
+    let at_hint = waited.find(|waited| waited.at == WaitsAt::Hint);
+    at_hint
+        .filter(|_| machine.limits.learnt.awaits.is_empty() && !driver.is_weak())
+        .map(|waited| waited.site)
 }
 
 /// Draws a bar for this part of the total with a text, on a terminal of this width.
@@ -398,7 +413,10 @@ mod tests {
         assert!(progress.is_due(seconds(60)));
         let mut lines = Progress::of(start, Style::Lines);
         assert!([5, 9, 11].map(|it| lines.is_due(seconds(it))) == [true, false, true]);
-        let text = still(&line((9, 0), Share::Unknown, LONG, Some("queue_is_fifo")));
+        let text = still(
+            &line((9, 0), Share::Unknown, LONG, Some("queue_is_fifo")),
+            None,
+        );
         let told =
             "dpor: still exploring: 9 executions, 60 s, queue_is_fifo; DPOR_PROGRESS=1 shows ";
         assert!(text.starts_with(told), "{text}");

@@ -101,7 +101,7 @@ pub(crate) enum Applied {
 fn applied(answer: Answer) -> Applied {
     let is_weak = || {
         matches!(answer, Answer::Done(_))
-            && context::with_any(|runtime| runtime.weak.get()) == Some(true)
+            && context::with_any(|runtime| runtime.weak.get() || runtime.tries.get()) == Some(true)
     };
     if is_delayed() || rarely!(is_weak()) {
         Applied::WithCare
@@ -127,7 +127,7 @@ pub(crate) fn apply_with_care<R>(target: Target, make: impl FnOnce() -> R) -> R 
         let ObjectKind::Atomic(ty) = target.kind else {
             return None;
         };
-        let is_weak = runtime.weak.get() && !runtime.stopping.get();
+        let is_weak = (runtime.weak.get() || runtime.tries.get()) && !runtime.stopping.get();
         let made = is_weak.then(|| runtime.in_memory()).flatten()?;
         Some((ty, made))
     };

@@ -41,6 +41,13 @@ enum Step {
     Try(usize),
 }
 
+impl Step {
+    /// Whether each round of its loop, if it has one, looks once. Then none is given up.
+    fn looks_once(&self) -> bool {
+        !matches!(self, Step::AwaitEither(..) | Step::AwaitOrTake(..))
+    }
+}
+
 type Program = Vec<Vec<Step>>;
 
 /// How many atomics there are.
@@ -174,8 +181,8 @@ fn model(program: &Program) -> Found {
 /// What an exploration has come to.
 #[derive(Debug)]
 enum Explored {
-    /// How many executions have found what.
-    Passed(BTreeMap<Found, u64>),
+    /// How many executions have found what, and how many were given up.
+    Passed(BTreeMap<Found, u64>, u64),
     /// What was found where all went well, and how the others have failed.
     Failed(BTreeSet<Found>, BTreeSet<String>),
 }
@@ -203,9 +210,10 @@ fn explore(program: &Program, algorithm: Algorithm, await_loops: bool) -> Option
     }
     match explored {
         Ok(report) if !report.complete => None,
-        Ok(_) => {
+        Ok(report) => {
             let body = program.clone();
-            Some(Explored::Passed(builder.outcomes(move || model(&body))))
+            let found = builder.outcomes(move || model(&body));
+            Some(Explored::Passed(found, report.pruned))
         }
         Err(failure) => {
             let kinds = [&*failure].into_iter().chain(failure.others());
@@ -222,7 +230,7 @@ fn verdict(program: &Program) -> Option<Result<bool, String>> {
     let plain = explore(program, Algorithm::Optimal, false)?;
     let awaits = explore(program, Algorithm::Optimal, true)?;
     match (&plain, &awaits) {
-        (Explored::Passed(plain), Explored::Passed(awaits)) => {
+        (Explored::Passed(plain, _), Explored::Passed(awaits, given_up)) => {
             if !plain.keys().eq(awaits.keys()) {
                 let (plain, awaits): (BTreeSet<_>, BTreeSet<_>) =
                     (plain.keys().collect(), awaits.keys().collect());
@@ -233,9 +241,12 @@ fn verdict(program: &Program) -> Option<Result<bool, String>> {
             if let Some((found, times)) = awaits.iter().find(|(_, times)| **times != 1) {
                 return Some(Err(format!("{times} executions have found {found:?}")));
             }
+            if *given_up > 0 && program.iter().flatten().all(|step| step.looks_once()) {
+                return Some(Err(format!("{given_up} executions were given up")));
+            }
             for algorithm in [Algorithm::Source, Algorithm::SleepSets] {
                 match explore(program, algorithm, true) {
-                    Some(Explored::Passed(other)) if other == *awaits => {}
+                    Some(Explored::Passed(other, _)) if other == *awaits => {}
                     None => {}
                     other => return Some(Err(format!("{algorithm:?}: {other:?}"))),
                 }

@@ -122,9 +122,15 @@ pub(crate) fn encode(
     out.number(*ends_are_events as u64);
     out.number(*hintless as u64);
     out.number(u64::from(*fair) | u64::from(*patient) << 1);
-    out.list(awaits.all(), |out, AwaitLoop { hint, round }| {
+    out.list(awaits.all(), |out, known| {
+        let AwaitLoop {
+            hint,
+            round,
+            refused,
+        } = known;
         out.spot(hint);
         out.list(round, Writer::spot);
+        out.number(u64::from(*refused));
     });
     out.number(machine.has_learnt() as u64);
     out.number(progress.regions as u64);
@@ -419,6 +425,7 @@ impl Reader<'_> {
             Some(AwaitLoop {
                 hint: from.spot()?,
                 round: from.list(Reader::spot)?,
+                refused: from.number()? == 1,
             })
         })?;
         Some(Awaits::default().with(loops).unwrap_or_default())

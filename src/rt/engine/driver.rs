@@ -32,7 +32,7 @@ use crate::rt::event::operation::{Outcome, Step};
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{Access, Blocked, End, Pruned, ValueGone};
 use crate::rt::event::{Event, Site, Trace};
-use crate::rt::object::machine::{Awaits, Limits, Machine};
+use crate::rt::object::machine::{AwaitLoop, Awaits, Limits, Machine};
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::happens_before::HappensBefore;
 use crate::rt::relation::independence::Label;
@@ -46,6 +46,7 @@ use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
 use crate::rt::engine::snapshots::Snapshots;
+use crate::rt::engine::tried_values::Tried;
 use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Coverage, Execution, Explorer};
 use crate::rt::lifetime::delayed_use::RawUses;
@@ -54,6 +55,7 @@ use crate::rt::lifetime::owners::{Owners, Releases};
 pub(crate) mod recycle;
 mod repeat;
 mod steps;
+mod tried;
 
 pub(crate) use crate::rt::engine::driver::steps::Short;
 
@@ -94,6 +96,9 @@ pub(crate) enum Next {
     /// The thread made its announced step; the caller must run its code up to the next
     /// announcement.
     Ran(ThreadId, Outcome),
+    /// The thread tries a round of its loop: its announced look comes out like this, and is no
+    /// event. The caller must run its code up to the hint of the loop.
+    Tries(ThreadId, Outcome),
     /// The execution is over; [`Driver::take_end`] returns its end. Without the end in it, this
     /// type is small enough for registers.
     Ended,
@@ -193,6 +198,7 @@ pub(crate) struct Driver {
     explorer: Box<dyn Explorer>,
     /// The explorer's answers about itself.
     last_goes_on: bool,
+    takes_awaits: bool,
     asks_for_clocks: bool,
     has_all_begin: bool,
     bounds: Bounds,
@@ -224,6 +230,9 @@ pub(crate) struct Driver {
     /// Whether a thread has checked whether another one has finished, in an exploration in which
     /// the end of a thread is no event.
     ends_are_seen: bool,
+    /// The loop that turned out not to go round, although a look in vain of it was withdrawn.
+    refused: Option<AwaitLoop>,
+    tried: Tried,
     owners: Owners,
     /// Whether the caller will test the noted uses of freed memory.
     pub(crate) looks_for_raw_uses: bool,
@@ -247,6 +256,13 @@ impl Driver {
         self.has_all_begin = explorer.has_all_begin();
         self.explorer = explorer;
         self.bounds = bounds;
+        self.ask_for_awaits();
+    }
+
+    /// Finds out whether looks in vain of known loops leave no event.
+    fn ask_for_awaits(&mut self) {
+        let knows = !self.machine.limits.learnt.awaits.is_empty();
+        self.takes_awaits = knows && self.explorer.takes_awaits();
     }
 
     /// Memory is C11's: the graph of each execution is in `weak`, which the explorer may share.
@@ -304,6 +320,12 @@ impl Driver {
     /// finished: it must restart, with the ends of threads as events.
     pub(crate) fn ends_are_seen(&self) -> bool {
         self.ends_are_seen
+    }
+
+    /// The loop for which this exploration is void: a look in vain was withdrawn, and its thread
+    /// has done something else than to look again.
+    pub(crate) fn refused(&self) -> Option<&AwaitLoop> {
+        self.refused.as_ref()
     }
 
     /// Whether executions are left to explore, as far as the explorer knows.
@@ -373,6 +395,7 @@ impl Driver {
         }
         self.regions.restore(progress.regions);
         self.machine.restore_left_out(progress.rounds);
+        self.ask_for_awaits();
         self.estimator.restore(&progress.estimator)
             && self.clocks.restore_contention(&progress.contention)
             && self.explorer.resume(&unfinished)
@@ -386,6 +409,7 @@ impl Driver {
     /// Starts the next execution; false if none is left to explore. `site` is where the main
     /// thread's code begins.
     pub(crate) fn begin(&mut self, site: Site) -> bool {
+        self.tried.begin(self.again);
         self.replayed = match std::mem::take(&mut self.again) {
             true => self.trace.len(),
             false if !self.plan_next() => return false,
@@ -395,6 +419,7 @@ impl Driver {
         self.trace.forget_what_is_no_event();
         self.clocks.truncate(self.replayed);
         self.machine.reset(site);
+        self.machine.forget_passed(self.replayed);
         self.regions.begin();
         self.begun = 0;
         self.owners.reset();
@@ -522,8 +547,14 @@ impl Driver {
 
     /// Passes an execution that has ended to the explorer.
     pub(crate) fn finish(&mut self, end: &End) {
+        if let End::Pruned(Pruned::LeftLoop) = end {
+            self.trace.cut(self.position, self.begun);
+            self.clocks.truncate(self.position);
+            self.again = true;
+            return;
+        }
         if let End::Pruned(Pruned::EndsAreSeen) = end {
-            self.ends_are_seen = true;
+            self.ends_are_seen = self.refused.is_none();
             return;
         }
         if let Some(hidden) = self.hidden.take() {
@@ -589,6 +620,8 @@ impl Driver {
             weak.borrow_mut().put_aside(true);
         }
         (self.last_goes_on, self.has_all_begin) = (false, false);
+        self.takes_awaits = false;
+        self.machine.forget_rests();
         self.ask_again();
         self.bounds.events_max = self.position + self.hints + further;
         left
@@ -617,12 +650,14 @@ impl Driver {
         self.last_goes_on = explorer.lets_the_last_go_on();
         self.has_all_begin = explorer.has_all_begin();
         (self.explorer, self.bounds) = (explorer, bounds);
+        self.ask_for_awaits();
         self.trace.cut(length, begun);
         if let Some(weak) = &self.weak {
             weak.borrow_mut().put_aside(false);
         }
         // The check of a free may have computed clocks behind this point.
         self.clocks.truncate(length);
+        self.machine.forget_passed(length);
         if let Some(uses) = &mut self.raw_uses {
             uses.forget_after(length);
         }

@@ -47,6 +47,7 @@ mod slots;
 mod snapshots;
 pub(crate) mod solo_run;
 pub(crate) mod strategies;
+mod tried_values;
 pub(crate) mod turns;
 pub(crate) mod wakeup_tree;
 pub(crate) mod weak_memory;
@@ -103,6 +104,11 @@ pub(crate) trait Explorer {
     /// chosen. In most cases it then makes its first step, too; if that step is blocked, or the
     /// driver must not make it without asking, the driver calls `choose` once more.
     fn has_all_begin(&self) -> bool {
+        false
+    }
+    /// Whether looks in vain of a known loop leave no event: the explorer reverses the races of a
+    /// wait by its pairs, and needs no event between two choices.
+    fn takes_awaits(&self) -> bool {
         false
     }
     /// Whether `finish` reads clocks and races. If not, the driver does not compute them.

@@ -20,9 +20,10 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome, Step};
 use crate::rt::event::{NOWHERE, Trace};
 use crate::rt::object::State;
+use crate::rt::object::machine::is_among;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
-use crate::rt::relation::independence::{Class, Label, commutes, ordered};
+use crate::rt::relation::independence::{Class, Label, changes_value, commutes, ordered};
 
 use crate::rt::engine::Execution;
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
@@ -95,6 +96,11 @@ pub(crate) fn direct(
     let race = &execution.clocks.races()[number];
     let event = execution.trace.at(race.second);
     let kind = &event.operation.kind;
+    // A wait is disabled where its thread goes round with the value before the first event.
+    let passed = (execution.machine).passed_at(race.second);
+    if rarely!(passed.is_some()) && passed.is_some_and(|it| it.shut_out_by.contains(&race.first)) {
+        return true;
+    }
     if kind.may_have_to_wait() && is_enabling_pair(execution, race) {
         return true;
     }
@@ -171,6 +177,16 @@ pub(crate) fn indirect(
             otherwise(execution, position, &mut found);
         }
     }
+    for passed in execution.machine.passed() {
+        let second = executed(execution, passed.position, 0);
+        let by = |first| passed.shut_out_by.contains(&first);
+        for first in comes_before(execution, &second, passed.position, by) {
+            let mut races = execution.clocks.races_of(passed.position);
+            if !races.any(|race| race.first == first) {
+                found(first, &second);
+            }
+        }
+    }
     if !execution.blocked.is_empty() {
         pending(execution, &mut far, found);
     }
@@ -180,6 +196,31 @@ pub(crate) fn indirect(
         // An empty table owns no memory, so nothing leaks.
         std::mem::forget(far);
     }
+}
+
+/// The events before `position` on the object of this wait that it could come before. The wait is
+/// disabled before the events by which it `is_shut_out`. Such an event may lie between the wait and
+/// one that it could come before, so that the two do not race.
+#[cold]
+fn comes_before(
+    execution: &Execution<'_>,
+    second: &ReversedEvent,
+    position: u32,
+    is_shut_out: impl Fn(u32) -> bool,
+) -> Vec<u32> {
+    let object = second.operation.object;
+    let (earlier, _) = execution.clocks.split_on(object, position);
+    let others = earlier.iter().rev().copied().take_while(|&first| {
+        let event = execution.trace.at(first);
+        event.thread != second.step.thread
+    });
+    let enables = |&first: &u32| {
+        let event = execution.trace.at(first);
+        changes_value(event.label.class())
+            && !is_shut_out(first)
+            && !second.is_behind(execution, first)
+    };
+    others.filter(enables).collect()
 }
 
 /// The event at `position` with its other outcomes: calls `found` as [`pairs`] does.
@@ -210,6 +251,13 @@ fn pending(
             predecessor: trace.predecessor_of_next(blocked.thread),
             race: None,
         };
+        if let Some(values) = execution.machine.goes_round_with(blocked.thread) {
+            let by = |first| is_among(values, blocked.operation.object, trace.at(first));
+            for first in comes_before(execution, &second, trace.len() as u32, by) {
+                found(first, &second);
+            }
+            continue;
+        }
         let waiting = (blocked.thread, blocked.operation);
         // The execution may have ended early, before a released wait made its step. As with a wait
         // that has made its step, no event has shut it out since its release: at every later point

@@ -29,6 +29,8 @@ pub(crate) enum Pruned {
     /// A thread asks whether another thread has finished, and the ends of threads are not events:
     /// the exploration must restart.
     EndsAreSeen,
+    /// A thread has left its loop with a value that it only tried. The execution is made again.
+    LeftLoop,
 }
 
 impl Pruned {
@@ -38,7 +40,9 @@ impl Pruned {
             Pruned::Assumed => "by `assume(false)`",
             Pruned::Rounds => "by `max_rounds`",
             Pruned::InVain => "by `await_loops`",
-            Pruned::Asleep | Pruned::EndsAreSeen => "because others cover the rest",
+            Pruned::Asleep | Pruned::EndsAreSeen | Pruned::LeftLoop => {
+                "because others cover the rest"
+            }
         }
     }
 }

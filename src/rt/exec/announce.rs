@@ -11,10 +11,11 @@ use crate::rt::event::Site;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::event::verdict::{End, Pruned};
-use crate::rt::rare::{mostly, rarely};
+use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::shim::{Answer, Target};
 use crate::rt::thread_main::ThreadMain;
 
+use super::context;
 use super::context::{Inner, with_step};
 use super::outsiders;
 use crate::rt::exec::restore::with_older;
@@ -102,6 +103,9 @@ pub(crate) fn fence(order: Ordering, site: Site) {
 
 /// Announces a spin hint at which the fast path has not decided whether the thread continues.
 pub(crate) fn hint(site: Site) -> Answer {
+    if context::with_any(|runtime| runtime.comes_round(site)) == Some(true) {
+        return Answer::Done(Outcome::Done);
+    }
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
@@ -111,7 +115,16 @@ pub(crate) fn hint(site: Site) -> Answer {
             drop(inner);
             return runtime.wait_for_turn(site);
         }
-        match inner.driver.hint(me, site) {
+        let looked = inner.driver.executed().len();
+        let stops = inner.driver.hint(me, site);
+        let Inner { driver, races, .. } = &mut *inner;
+        if driver.executed().len() < looked {
+            cold_path();
+            races.go_back(driver.past(), driver.gone());
+            let events = driver.machine.events_of(me);
+            runtime.heap.withdraw(me.0, events);
+        }
+        match stops {
             Some(operation) => runtime.patiently(inner, &operation, site),
             None => Some(Outcome::Done),
         }
@@ -208,9 +221,13 @@ pub(crate) fn exit(site: Site) {
             }
             inner = runtime.inner.borrow_mut();
         }
+        let is_void = inner.driver.breaks_off(me, None);
         let machine = &mut inner.driver.machine;
         if mostly!(!machine.limits.learnt.ends_are_events) {
             machine.end(me);
+            if is_void {
+                inner.end = Some(End::Pruned(Pruned::EndsAreSeen));
+            }
             // The next thread is chosen when this thread's stack has been left.
             return Some(());
         }

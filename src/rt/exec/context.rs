@@ -116,6 +116,9 @@ pub(crate) struct Runtime {
     pub(crate) stopping: Cell<bool>,
     /// Memory is C11's. Then a shim takes its values from the step, and each step is announced.
     pub(crate) weak: Cell<bool>,
+    /// The thread that runs only tries a round of its loop: its next action is to be the hint of
+    /// the loop.
+    pub(crate) tries: Cell<bool>,
     /// References have been made from pointers, in this execution or an earlier one. The runtime
     /// does not know the owners of such references.
     pub(crate) has_raw_references: Cell<bool>,

@@ -226,6 +226,7 @@ impl Runtime {
             || self.stopping.get()
             || !self.unwinding.is_calm()
             || self.weak.get()
+            || self.tries.get()
             || !self.weakened.is_empty();
         self.roomy.set(if rarely!(asks) {
             Stretch::default()

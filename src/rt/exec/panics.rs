@@ -59,6 +59,11 @@ fn keep(
         if !runtime.running.get() {
             return false;
         }
+        // The thread has left its loop with a value that it only tried. It unwinds up to its next
+        // action, and no failure is noted.
+        if runtime.tries.get() {
+            return true;
+        }
         let events = runtime.inner.try_borrow();
         let events = events.map_or(0, |inner| inner.driver.executed().len());
         let message = panic(runtime.current.get(), events);

@@ -157,6 +157,7 @@ impl Default for Runtime {
             stopping: Cell::new(false),
             unexplored: Cell::new(false),
             weak: Cell::new(false),
+            tries: Cell::new(false),
             has_raw_references: Cell::new(false),
             in_vain: Cell::new(0),
             left: Cell::new(false),
@@ -229,6 +230,7 @@ impl Runtime {
             stopping,
             unexplored,
             weak,
+            tries,
             has_raw_references,
             in_vain,
             left,
@@ -295,6 +297,7 @@ impl Runtime {
         (*running, *stopping, *unexplored, *aside) = Default::default();
         has_raw_references.set(false);
         weak.set(false);
+        tries.set(false);
         (*in_vain, *left) = Default::default();
         *explores = false;
     }

@@ -213,6 +213,7 @@ fn fails(
     let _outsiders = outside_use::Watch::begin();
     let mut stacks = Stacks::of(pool);
     let mut last: Option<End> = None;
+    let mut made_again = false;
     loop {
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
@@ -231,7 +232,8 @@ fn fails(
             permitted: &runtime.permitted,
             unseen_wakers: &unseen_wakers,
         };
-        let more = go_on(&between);
+        // An execution that is made again has not ended: nothing is left behind it.
+        let more = rarely!(take(&mut made_again)) || go_on(&between);
         inner.names.clear();
         runtime.pulse.count_executions(inner.driver.stats.begun());
         if !more || !inner.driver.begin(site) {
@@ -253,6 +255,7 @@ fn fails(
             // `after` has already called `finish` for these ends.
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => return None,
+            End::Pruned(Pruned::LeftLoop) => made_again = true,
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 if let Some(bytes) = inner.driver.lacks_memory() {
                     cold_path();
@@ -334,7 +337,16 @@ fn go_on(
             }
         };
         drop(inner);
-        match resume(runtime, thread, coroutine) {
+        let resumed = resume(runtime, thread, coroutine);
+        if rarely!(runtime.tries.get()) && !matches!(resumed, Resumed::Suspended) {
+            // The thread has ended in a way that no announcement shows.
+            cold_path();
+            runtime.tries.set(false);
+            let mut inner = runtime.inner.borrow_mut();
+            inner.driver.leaves_loop(thread);
+            return End::Pruned(Pruned::LeftLoop);
+        }
+        match resumed {
             Resumed::Suspended => {}
             Resumed::Finished(Ok(())) => {
                 let inner = runtime.inner.borrow();
@@ -412,6 +424,11 @@ fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
             None => match inner.next() {
                 Next::Begins(thread) => thread,
                 Next::Ran(thread, outcome) => {
+                    runtime.outcome.set(Some(outcome));
+                    thread
+                }
+                Next::Tries(thread, outcome) => {
+                    runtime.tries.set(true);
                     runtime.outcome.set(Some(outcome));
                     thread
                 }

@@ -12,7 +12,7 @@ use crate::rt::engine::driver::Next;
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::{Operation, Outcome};
-use crate::rt::event::verdict::{End, Gone};
+use crate::rt::event::verdict::{End, Gone, Pruned};
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::shim::Target;
 
@@ -75,6 +75,9 @@ impl Runtime {
             self.count_in_vain();
             return false;
         }
+        if rarely!(self.tries.get()) {
+            self.leave_loop();
+        }
         self.notice_a_catch();
         if self.failing.get().is_some() && !self.bear_with_failing() {
             return false;
@@ -82,6 +85,41 @@ impl Runtime {
         // A stack that ended within the runtime would leave the runtime borrowed for ever.
         if !self.roomy.get().is_here() {
             leave_room::<ROOM>();
+        }
+        true
+    }
+
+    /// The thread that runs has left the loop of which it only tried a round. Its stack is lost,
+    /// with those of all threads of this execution: they may have left their states for ever.
+    #[cold]
+    pub(super) fn leave_loop(&self) -> ! {
+        self.tries.set(false);
+        {
+            let mut inner = self.inner.borrow_mut();
+            inner.driver.leaves_loop(self.current.get());
+            inner.next = None;
+            inner.end = Some(End::Pruned(Pruned::LeftLoop));
+        }
+        loop {
+            suspend();
+        }
+    }
+
+    /// The thread that runs comes to this hint, in a round that it only tries.
+    #[cold]
+    pub(super) fn comes_round(&self, hint: Site) -> bool {
+        if !self.tries.get() {
+            return false;
+        }
+        let me = self.current.get();
+        let mut inner = self.inner.borrow_mut();
+        if !inner.driver.machine.comes_round(me, hint) {
+            drop(inner);
+            self.leave_loop();
+        }
+        self.tries.set(false);
+        if let Some(&Some(stack)) = inner.stacks.get(me.index()) {
+            self.open_short_way(Stretch::above(stack, ROOM));
         }
         true
     }
@@ -316,6 +354,12 @@ impl Runtime {
             let index = inner.driver.machine.events_of(me);
             self.callers.note((me, index), operation, site);
         }
+        if inner.driver.breaks_off(me, Some((operation, site))) {
+            cold_path();
+            inner.driver.machine.announce(me, operation, site);
+            inner.end = Some(End::Pruned(Pruned::EndsAreSeen));
+            return None;
+        }
         let outcome = match inner.driver.at_once(me, operation, site) {
             // If `watched` returns false, it has noted the end.
             Ok(Some(outcome)) => inner.watched().then_some(outcome),
@@ -323,6 +367,11 @@ impl Runtime {
                 inner.driver.machine.announce(me, operation, site);
                 match inner.next() {
                     Next::Ran(thread, outcome) if thread == me => Some(outcome),
+                    Next::Tries(thread, outcome) if thread == me => {
+                        self.tries.set(true);
+                        self.roomy.take();
+                        Some(outcome)
+                    }
                     next => {
                         self.take(&mut inner, next);
                         None
@@ -367,6 +416,11 @@ impl Runtime {
                 self.outcome.set(Some(outcome));
                 inner.next = Some(thread);
             }
+            Next::Tries(thread, outcome) => {
+                self.tries.set(true);
+                self.outcome.set(Some(outcome));
+                inner.next = Some(thread);
+            }
             Next::Begins(thread) => inner.next = Some(thread),
             Next::Ended => {}
         }
@@ -401,7 +455,7 @@ impl Inner {
         match self.driver.next() {
             Next::Ran(thread, outcome) if self.watched() => Next::Ran(thread, outcome),
             Next::Ran(..) => Next::Ended,
-            Next::Begins(thread) => Next::Begins(thread),
+            next @ (Next::Tries(..) | Next::Begins(_)) => next,
             Next::Ended => {
                 self.end = Some(self.driver.take_end());
                 Next::Ended

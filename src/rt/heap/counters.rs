@@ -51,6 +51,14 @@ impl Counters {
         0
     }
 
+    /// The last event of the thread is withdrawn: the blocks that the thread makes behind the next
+    /// one are numbered as if it had made none.
+    fn withdraw(&mut self, thread: u32) {
+        if let Some(counter) = self.threads.get_mut(thread as usize) {
+            counter.execution = self.execution.wrapping_sub(1);
+        }
+    }
+
     /// For each layout, given by its size and alignment in bytes, the number of blocks that this
     /// thread has allocated since this event.
     pub(super) fn so_far(
@@ -80,6 +88,13 @@ impl Counters {
 }
 
 impl Heap {
+    /// The last event of this thread, which is the allocating one, is withdrawn. It has performed
+    /// so many others.
+    pub(crate) fn withdraw(&self, thread: u32, events: u32) {
+        self.set_thread(thread, events);
+        self.with(|state| state.counters.withdraw(thread));
+    }
+
     /// For each layout, the number of blocks that the allocating thread has made since its last
     /// event.
     pub(crate) fn made_since_event(&self) -> MadeSoFar {

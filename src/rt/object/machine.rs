@@ -23,7 +23,8 @@ pub(crate) mod transition;
 mod waits;
 
 use crate::rt::object::machine::solo_run::GoesFurther;
-pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
+pub(crate) use awaits::{AwaitLoop, Awaits, Spot, is_among, look};
+use awaits::{Passed, Rest};
 pub(crate) use learnt::{Hintless, Learnt};
 pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
@@ -149,6 +150,11 @@ pub(crate) struct Machine {
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one range for each wait.
     seen: Vec<u64>,
+    /// For each thread the looks of its wait that left no event. Empty if this execution has
+    /// withdrawn none.
+    rests: Vec<Rest>,
+    /// The looks of waits that came out otherwise, in the order of their events.
+    passed: Vec<Passed>,
     /// The modification orders of the atomics, if memory is C11's.
     orders: Option<Box<Orders>>,
 }
@@ -307,6 +313,8 @@ impl Empty for Machine {
             others_then,
             first_spawn,
             seen,
+            rests,
+            passed,
             orders,
         } = self;
         names.empty();
@@ -314,6 +322,8 @@ impl Empty for Machine {
         touched.empty();
         live.empty();
         seen.empty();
+        rests.clear();
+        passed.clear();
         // A new thread reuses one of these entries. No entry is read before.
         threads.truncate(FEW);
         threads
@@ -351,6 +361,8 @@ impl Machine {
             others_then: None,
             first_spawn: None,
             seen: Vec::new(),
+            rests: Vec::new(),
+            passed: Vec::new(),
             orders: None,
         }
     }
@@ -381,6 +393,7 @@ impl Machine {
             orders.clear();
         }
         self.seen.clear();
+        self.rests.clear();
         self.live.clear();
         self.unbegun = 0;
         self.add_thread(ThreadId::MAIN, site);
@@ -613,6 +626,7 @@ impl Machine {
             return false;
         };
         self.can_perform(thread, &pending.operation)
+            && !self.would_look_in_vain(thread, &pending.operation)
     }
 
     /// Whether the announced operation of the thread is enabled.

@@ -206,6 +206,17 @@ impl Detector {
         self.knowledge.catch_up(past, (0, 0), gone);
     }
 
+    /// The last event is withdrawn: what its thread has learnt from it is forgotten. `past` and
+    /// `gone` are the events and fences, and the given-up values, that are left.
+    pub(crate) fn go_back(&mut self, past: Past<'_>, gone: &[ValueGone]) {
+        self.weaker = (0, false);
+        self.aside.reset();
+        if self.active {
+            self.knowledge.reset();
+            self.knowledge.catch_up(past, (0, 0), gone);
+        }
+    }
+
     /// Observes a fence.
     pub(crate) fn fence(&mut self, fence: &Fence) {
         if self.active {

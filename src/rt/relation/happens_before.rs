@@ -28,7 +28,7 @@ mod tests;
 mod way;
 
 use crate::rt::event::id::{ObjectId, ThreadId, lengthen};
-use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::event::{Event, NOWHERE, Trace};
 use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::rare::{cold_path, rarely};
@@ -40,7 +40,7 @@ pub(crate) use crate::rt::relation::happens_before::past::Race;
 use crate::rt::relation::happens_before::past::{Clock, Past, Read};
 use crate::rt::relation::happens_before::record::Record;
 use crate::rt::relation::happens_before::rows::{Row, Whose};
-use crate::rt::relation::independence::{COUNTED, Class, Classes, ReadSets, WAIT_SLOT};
+use crate::rt::relation::independence::{COUNTED, Class, Classes, Label, ReadSets, WAIT_SLOT};
 
 /// The clocks, access records and races of a trace.
 #[derive(Default, Clone, Debug)]
@@ -179,6 +179,19 @@ impl HappensBefore {
     /// numbers.
     pub(crate) fn restore_contention(&mut self, numbers: &[u64]) -> bool {
         self.contention.restore(numbers)
+    }
+
+    /// The thread may perform this operation on an atomic, although no event shows it: events on
+    /// the atomic are ordered as if it did.
+    pub(crate) fn expect(&mut self, thread: ThreadId, operation: &Operation) {
+        let class = match operation.kind {
+            OpKind::Load { .. } => Class::Read,
+            _ => Class::Write,
+        };
+        let label = Label::of(operation.object, class);
+        if self.contention.note(thread, label) == Order::PossibleFromNow {
+            self.restart();
+        }
     }
 
     /// [`HappensBefore::events_on`] split in two: the events before `position`, and the others.

@@ -6,6 +6,7 @@
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::regions::Regions;
+use crate::rt::engine::tried_values::Tried;
 use crate::rt::engine::{Choice, Execution, Explorer, Point};
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
@@ -29,6 +30,7 @@ impl Default for Driver {
             estimator: Estimator::default(),
             explorer: Box::new(Nothing),
             last_goes_on: false,
+            takes_awaits: false,
             asks_for_clocks: false,
             has_all_begin: false,
             bounds: Bounds::default(),
@@ -45,6 +47,8 @@ impl Default for Driver {
             current: ThreadId::MAIN,
             end: None,
             ends_are_seen: false,
+            refused: None,
+            tried: Tried::default(),
             owners: Owners::default(),
             looks_for_raw_uses: false,
             raw_uses: None,
@@ -67,6 +71,7 @@ impl Empty for Driver {
             estimator,
             explorer,
             last_goes_on: _,
+            takes_awaits: _,
             asks_for_clocks: _,
             has_all_begin: _,
             bounds: _,
@@ -83,6 +88,8 @@ impl Empty for Driver {
             current,
             end,
             ends_are_seen,
+            refused,
+            tried,
             owners,
             looks_for_raw_uses,
             raw_uses,
@@ -103,7 +110,8 @@ impl Empty for Driver {
         (*free_from, *free_for, *position, *hints) = Default::default();
         (*current, *end, *ends_are_seen, *hidden) = (ThreadId::MAIN, None, false, None);
         (*looks_for_raw_uses, *raw_uses) = (false, None);
-        (*weak, *lookout) = (None, None);
+        (*weak, *lookout, *refused) = (None, None, None);
+        *tried = Tried::default();
     }
 }
 

@@ -138,6 +138,11 @@ impl Driver {
         if let Some(next) = self.instead_of_step(step.thread) {
             return next;
         }
+        if rarely!(self.takes_awaits)
+            && let Some(next) = self.try_round(step.thread)
+        {
+            return next;
+        }
         self.machine.take_announced(step.thread);
         let Pending { operation, site } = *self.machine.last(step.thread);
         let planned = (step, label);

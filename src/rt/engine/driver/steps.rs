@@ -102,7 +102,10 @@ impl Driver {
         };
         let position = self.position;
         // Where exploration is off, each step must record that.
-        if rarely!(self.regions.off()) {
+        if rarely!(self.regions.off()) || rarely!(self.machine.has_withdrawn()) {
+            return None;
+        }
+        if rarely!(self.takes_awaits) && self.machine.may_wait_by(kind, site) {
             return None;
         }
         let (outcome, events, noted);
@@ -160,6 +163,7 @@ impl Driver {
         let spawns = matches!(kind, OpKind::Spawn { .. });
         if self.is_weak()
             || self.regions.off()
+            || self.machine.has_withdrawn()
             || spawns && self.machine.live().len() >= self.bounds.threads_max
         {
             return None;
@@ -295,7 +299,11 @@ impl Driver {
             let outcome = self.repeat(step, expected, operation, site)?;
             return Ok(Some(outcome));
         }
-        if !self.machine.can_perform(thread, operation) || !self.goes_on_with(&operation.kind) {
+        if !self.machine.can_perform(thread, operation)
+            || self.machine.would_look_in_vain(thread, operation)
+            || rarely!(self.takes_awaits) && self.untried(thread, operation, site).is_some()
+            || !self.goes_on_with(&operation.kind)
+        {
             return Ok(None);
         }
         let step = Step::of(thread);
@@ -363,6 +371,12 @@ impl Driver {
                 Choice::NothingEnabled if self.machine.live().is_empty() => {
                     return self.over(End::Complete);
                 }
+                Choice::NothingEnabled
+                    if rarely!(self.takes_awaits)
+                        && let Some(next) = self.try_any_round() =>
+                {
+                    return next;
+                }
                 Choice::NothingEnabled => match self.stuck() {
                     Some(end) => return self.over(end),
                     None => continue,
@@ -419,7 +433,9 @@ impl Driver {
             Some(rounds) => End::Livelock { stuck, rounds },
             // These threads would look again for ever. Where each of their rounds is made of steps,
             // the exploration shows that.
-            None if in_vain.is_some() => End::Livelock { stuck, rounds: 1 },
+            None if in_vain.is_some() || self.machine.any_goes_round() => {
+                End::Livelock { stuck, rounds: 1 }
+            }
             None => End::Deadlock(stuck),
         })
     }
@@ -429,6 +445,10 @@ impl Driver {
     #[inline(never)]
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         if !self.machine.limits.learnt.awaits.is_empty() {
+            // The hint may follow another one, as in a backoff.
+            if self.machine.rests(thread) || self.withdraw_look(thread, site) {
+                return None;
+            }
             // The same as [`Driver::executed`], which would borrow the machine too.
             let events = self.trace.events();
             let executed = &events[..self.position.min(events.len())];
@@ -438,6 +458,53 @@ impl Driver {
             }
         }
         self.machine.hint(thread, site)
+    }
+
+    /// Withdraws the last event, if it is a look in vain of this thread that was a whole round of a
+    /// known loop up to this hint. The thread then waits with its next look, and no event shows
+    /// that it has looked before. False if the event stays: it was planned, so that others are
+    /// known to come behind it.
+    #[cold]
+    fn withdraw_look(&mut self, thread: ThreadId, site: Site) -> bool {
+        let planned = self.replayed.max(self.planned());
+        let last = self.position.checked_sub(1).filter(|&at| at >= planned);
+        let Some(at) = last.filter(|_| self.takes_awaits && !self.is_weak()) else {
+            return false;
+        };
+        let event = *self.trace.at(at as u32);
+        if self.regions.off() || event.thread != thread || !self.machine.is_round(site, &event) {
+            return false;
+        }
+        self.trace.cut(at, self.begun);
+        self.clocks.truncate(at);
+        self.clocks.expect(thread, &event.operation);
+        if let Some(uses) = &mut self.raw_uses {
+            uses.forget_after(at);
+        }
+        self.machine.withdraw(at as u32, &event);
+        self.position = at;
+        (self.free_from, self.free_for) = (at, 0);
+        true
+    }
+
+    /// Whether the thread, after a look in vain that was withdrawn, does something else than to
+    /// look again: this operation, or it ends. Then the exploration is void.
+    #[inline]
+    pub(crate) fn breaks_off(
+        &mut self,
+        thread: ThreadId,
+        operation: Option<(&Operation, Site)>,
+    ) -> bool {
+        rarely!(self.machine.has_withdrawn()) && self.refuses(thread, operation)
+    }
+
+    #[cold]
+    fn refuses(&mut self, thread: ThreadId, operation: Option<(&Operation, Site)>) -> bool {
+        let breaks = self.machine.does_not_look_again(thread, operation);
+        if breaks {
+            self.refused = self.machine.loop_of(thread);
+        }
+        breaks
     }
 
     /// Makes the code of a thread begin. The caller constructs the [`Next`]: from memory it would
@@ -480,6 +547,11 @@ impl Driver {
     #[inline(always)]
     fn run(&mut self, step: Step) -> Next {
         if let Some(next) = self.instead_of_step(step.thread) {
+            return next;
+        }
+        if rarely!(self.takes_awaits)
+            && let Some(next) = self.try_round(step.thread)
+        {
             return next;
         }
         let Pending { operation, site } = self.machine.take(step.thread);
@@ -532,6 +604,9 @@ impl Driver {
         (operation, site): (&Operation, Site),
     ) {
         let index = self.machine.events_of(step.thread) - 1;
+        if rarely!(self.machine.has_withdrawn()) {
+            self.note_passed((step.thread, index), operation.object);
+        }
         (self.trace).append(executed.event(step, index, operation, site));
     }
 

@@ -306,6 +306,10 @@ impl Explorer for Frontier {
         self.free.choose(at)
     }
 
+    fn takes_awaits(&self) -> bool {
+        true
+    }
+
     fn lets_the_last_go_on(&self) -> bool {
         self.free == TieBreak::Last
     }

@@ -496,6 +496,10 @@ impl Explorer for Optimal {
         self.free.choose(at)
     }
 
+    fn takes_awaits(&self) -> bool {
+        true
+    }
+
     fn lets_the_last_go_on(&self) -> bool {
         self.free == TieBreak::Last
     }

@@ -177,6 +177,7 @@ fn execute(program: &Program, driver: &mut Driver) -> Option<(End, Code)> {
                 code.happened(program, &mut driver.machine, thread, outcome);
             }
             Next::Begins(thread) => code.begin(program, &mut driver.machine, thread),
+            Next::Tries(..) => unreachable!("abstract programs have no hints"),
             Next::Ended => break driver.take_end(),
         }
         for (thread, order) in code.fences.drain(..) {

@@ -60,6 +60,10 @@ pub(super) fn after(
         drop(inner);
         run_out(runtime, stacks, &mut None);
     }
+    if let End::Pruned(Pruned::LeftLoop) = end {
+        cold_path();
+        return abandon(runtime, stacks);
+    }
     // A panic is the end of an execution where it begins; later waits of its thread do not matter.
     let unwinds = rarely!(end.has_panicked() || std::thread::panicking());
     let failing = runtime.failing.get().filter(|_| unwinds);
@@ -152,6 +156,37 @@ pub(super) fn after(
         events,
         panics: (raised, earlier),
         payload,
+    }
+}
+
+/// Abandons an execution in which a thread has left its loop with a value that it only tried. The
+/// stacks are lost: the thread may be in a state in which the others must not find it.
+#[cold]
+fn abandon(runtime: &Runtime, stacks: &mut Stacks<'_>) -> Ended {
+    let end = End::Pruned(Pruned::LeftLoop);
+    runtime.inner.borrow_mut().driver.finish(&end);
+    stacks.abandon();
+    {
+        let mut inner = runtime.inner.borrow_mut();
+        inner.stacks.clear();
+        while let Some(body) = inner.take_some_body() {
+            std::mem::forget(body);
+        }
+        (inner.next, inner.end) = (None, None);
+    }
+    runtime.forget_panics();
+    runtime.failing.set(None);
+    drop(runtime.raised.take());
+    drop(runtime.second.take());
+    runtime.locals.borrow_mut().reset();
+    put_back_statics(runtime);
+    runtime.tracked.borrow_mut().clear();
+    runtime.pulse.go_on();
+    Ended {
+        end,
+        events: usize::MAX,
+        panics: (None, Vec::new()),
+        payload: None,
     }
 }
 

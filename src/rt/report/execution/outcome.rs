@@ -165,7 +165,7 @@ pub(super) fn of(data: &mut Gathering<'_>, asides: &[Aside]) -> Outcome {
     outcome.sentence = match end {
         End::Complete if data.view.machine.live().is_empty() => "every thread finished".to_owned(),
         End::Complete => "the main thread finished, and the others finished or wait".to_owned(),
-        End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen) => {
+        End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen | Pruned::LeftLoop) => {
             "given up: the rest is covered elsewhere".to_owned()
         }
         End::Pruned(why) => format!("given up {}", why.reason()),

@@ -1,0 +1,142 @@
+//! With which earlier values of its atomic does a thread in a loop that waits go round?
+//!
+//! The reversal of a race may place the look of a wait before a write. Whether the look is enabled
+//! there depends on a condition that only the code knows. So before the look is made, and where the
+//! thread waits for ever, its thread *tries* each value that the atomic had before a write that the
+//! look could come before: it makes a round in which the look finds that value. If the thread comes
+//! back to its hint, it goes round with the value. Nothing else has happened meanwhile, so the look
+//! leaves no event.
+//!
+//! Otherwise the thread has left the loop, in a state that belongs to another execution. Then this
+//! execution is abandoned and made again, with that knowledge.
+
+use crate::rt::engine::driver::{Driver, Next};
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::mix::mix;
+use crate::rt::event::operation::Operation;
+use crate::rt::object::machine::Pending;
+use crate::rt::relation::independence::changes_value;
+
+impl Driver {
+    /// The thread is about to make its announced step. Makes it try a round before, if its step is
+    /// the look of a wait and there is an untried value.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn try_round(&mut self, thread: ThreadId) -> Option<Next> {
+        let &Pending { operation, site } = self.machine.pending(thread)?;
+        let value = self.untried(thread, &operation, site)?;
+        let outcome = self.machine.try_round(thread, value);
+        self.free_for = 0;
+        self.tried.rounds += 1;
+        Some(Next::Tries(thread, outcome))
+    }
+
+    /// [`Driver::try_round`] for any thread that waits.
+    #[cold]
+    pub(super) fn try_any_round(&mut self) -> Option<Next> {
+        let live = self.machine.live().to_vec();
+        live.into_iter().find_map(|thread| self.try_round(thread))
+    }
+
+    /// An earlier value of the atomic with which the thread has not tried its look, if this is a
+    /// look of a wait.
+    pub(super) fn untried(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<u64> {
+        if !self.takes_awaits
+            || self.regions.off()
+            || !self.tried.may_abandon()
+            || !self.machine.may_wait_by(&operation.kind, site)
+        {
+            return None;
+        }
+        self.clocks.expect(thread, operation);
+        let now = self.machine.value_of(operation.object);
+        let mut values: Vec<u64> = Vec::new();
+        for (_, before) in self.writes_apart(thread, operation.object) {
+            if now != Some(before) && !values.contains(&before) {
+                values.push(before);
+            }
+        }
+        let index = self.machine.events_of(thread);
+        values.retain(|&value| self.machine.is_untried(thread, operation, value));
+        let leaves = &self.tried.leaves;
+        values.retain(|&value| !leaves.contains(&(thread, index, value)));
+        if values.is_empty() {
+            return None;
+        }
+        let past = self.past_of(thread);
+        let guesses = &self.tried.guesses;
+        values
+            .into_iter()
+            .find(|&value| !guesses.contains(&(past, value)))
+    }
+
+    /// The writes to this atomic that the next event of the thread could come before, the latest
+    /// first, each with the value that it found.
+    fn writes_apart(&mut self, thread: ThreadId, object: ObjectId) -> Vec<(u32, u64)> {
+        self.compute_clocks();
+        let predecessor = self.trace.predecessor_of_next(thread);
+        let mut writes = Vec::new();
+        for &position in self.clocks.events_on(object).iter().rev() {
+            let event = self.trace.at(position);
+            let writes_there = changes_value(event.label.class());
+            if predecessor.is_some_and(|it| self.clocks.before(position, it)) {
+                // Writes are ordered, so those before this one are before it.
+                if event.thread == thread || writes_there {
+                    break;
+                }
+            } else if writes_there && event.operation.object == object {
+                writes.extend(event.before.map(|before| (position, before)));
+            }
+        }
+        writes
+    }
+
+    /// The thread, which had so many events, is about to have one on this object. If it is a look
+    /// of a wait, notes the events that shut it out.
+    #[cold]
+    pub(super) fn note_passed(&mut self, (thread, events): (ThreadId, u32), object: ObjectId) {
+        if self.machine.went_round_with(thread, events).is_none() {
+            return;
+        }
+        let writes = self.writes_apart(thread, object);
+        let values = self.machine.went_round_with(thread, events);
+        let values = values.unwrap_or_default();
+        let shut_out = writes.iter().filter(|(_, before)| values.contains(before));
+        let shut_out: Vec<u32> = shut_out.map(|&(position, _)| position).collect();
+        self.machine.note_passed(self.position as u32, shut_out);
+    }
+
+    /// A mix of the events of the thread.
+    fn past_of(&self, thread: ThreadId) -> u64 {
+        let theirs = self
+            .executed()
+            .iter()
+            .filter(|event| event.thread == thread);
+        theirs.fold(u64::from(thread.0), |so_far, event| {
+            let site = std::ptr::from_ref(event.site).addr() as u64;
+            let (value, object) = (event.outcome.value(), event.operation.object);
+            let outcome = value.unwrap_or(u64::from(event.outcome.succeeded()));
+            [site, outcome, u64::from(object.0)]
+                .into_iter()
+                .fold(so_far, |so_far, it| mix(so_far.rotate_left(7) ^ it))
+        })
+    }
+
+    /// The thread, which has tried a round, has left its loop.
+    #[cold]
+    pub(crate) fn leaves_loop(&mut self, thread: ThreadId) {
+        let past = self.past_of(thread);
+        let index = self.machine.events_of(thread);
+        if let Some(tried) = self.machine.tried_in_memory(thread) {
+            self.tried.leaves.push((thread, index, tried.before));
+            self.tried.guesses.insert((past, tried.before));
+        }
+        self.tried.abandoned += 1;
+    }
+}
