@@ -28,6 +28,15 @@ pub enum Algorithm {
     /// Optimal-DPOR: explores every trace exactly once and nothing else.
     #[default]
     Optimal,
+    /// Parsimonious Optimal-DPOR (CAV 2024): explores every trace exactly once, and keeps no list
+    /// of the traces that it has planned.
+    ///
+    /// Its memory grows with the length of an execution, and that of `Optimal` may grow with the
+    /// number of traces. A step may take longer than one of `Optimal`
+    /// (`docs/BIG_STATE_SPACES.md`). A few programs with reader-writer locks make it begin an
+    /// execution and then prune it. Only for sequential consistency, depth-first and without a
+    /// bound.
+    Parsimonious,
     /// Source-DPOR: explores every trace; begins some executions and then prunes them.
     Source,
     /// Flanagan and Godefroid's DPOR with sleep sets: explores every trace; mostly begins and then
@@ -57,8 +66,9 @@ pub enum Algorithm {
 }
 
 /// The values of `DPOR_ALGORITHM`.
-const ALGORITHMS: [(&str, Algorithm); 9] = [
+const ALGORITHMS: [(&str, Algorithm); 10] = [
     ("optimal", Algorithm::Optimal),
+    ("parsimonious", Algorithm::Parsimonious),
     ("source", Algorithm::Source),
     ("classic", Algorithm::Classic),
     ("sleep_sets", Algorithm::SleepSets),
@@ -244,8 +254,8 @@ pub enum Summary {
 pub struct Builder {
     /// Algorithm that decides which executions to run.
     ///
-    /// Environment: `DPOR_ALGORITHM`, one of `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
-    /// `bounded`, `random`, `pct`, `pos`. Default: [`Algorithm::Optimal`].
+    /// Environment: `DPOR_ALGORITHM`, one of `optimal`, `parsimonious`, `source`, `classic`,
+    /// `sleep_sets`, `naive`, `bounded`, `random`, `pct`, `pos`. Default: [`Algorithm::Optimal`].
     pub algorithm: Algorithm,
     /// Order in which planned executions are run, for [`Algorithm::Optimal`] only.
     ///
@@ -412,8 +422,9 @@ pub struct Builder {
     /// File that keeps an unfinished exploration.
     ///
     /// If the file exists, the exploration resumes from it; once everything is explored, the file
-    /// is removed. One file serves one test at a time, and only [`Algorithm::Optimal`] without a
-    /// bound can keep one. In a test with several models the file serves one model at a time: while
+    /// is removed. One file serves one test at a time, and only [`Algorithm::Optimal`] and
+    /// [`Algorithm::Parsimonious`] without a bound can keep one. In a test
+    /// with several models the file serves one model at a time: while
     /// it belongs to one model, the others are explored without a file, and standard error says so.
     /// The position in an [`Order`] is not kept: after a resume the order starts from its
     /// beginning. The values that closures return are not kept either, so [`Builder::outcomes`]

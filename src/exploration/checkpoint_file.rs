@@ -97,8 +97,9 @@ impl Checkpoint {
             (
                 SETTINGS,
                 format!(
-                    "order {}, memory {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
+                    "algorithm {}, order {}, memory {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}",
+                    settings.algorithm.name(),
                     order.name(),
                     memory.name(),
                     settings.spin_bound,

@@ -14,6 +14,7 @@ use crate::rt::engine::strategies::bound::Bounded;
 use crate::rt::engine::strategies::bounded_graphs::BoundedGraphs;
 use crate::rt::engine::strategies::frontier::Frontier;
 use crate::rt::engine::strategies::graphs::Graphs;
+use crate::rt::engine::strategies::parsimonious::Parsimonious;
 use crate::rt::engine::strategies::pct::Pct;
 use crate::rt::engine::strategies::pos::Pos;
 use crate::rt::engine::strategies::sample::{Sampler, Strategy, Walk};
@@ -105,10 +106,12 @@ impl Builder {
         let stale = self.stale_bound.filter(|_| self.memory == Memory::Auto);
         let stale = stale.map(|most| Bound::OldValues(most).to_string());
         if let Some(other) = other.as_ref().or(stale.as_ref()) {
+            let is_kept =
+                bound.is_none() && stale.is_none() && self.algorithm == Algorithm::Parsimonious;
             assert!(
-                self.checkpoint_file.is_none(),
-                "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` without a bound, and \
-                 not with {other}; unset one of the two"
+                self.checkpoint_file.is_none() || is_kept,
+                "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithms `optimal` and `parsimonious` \
+                 without a bound, and not with {other}; unset one of the two"
             );
         }
         if let Some(other) = other {
@@ -146,6 +149,7 @@ impl Builder {
             Algorithm::Bounded => self.bounded(Price::Preemptions, usize::MAX),
             Algorithm::Optimal if self.memory == Memory::C11 => Box::new(Graphs::newest_first()),
             Algorithm::Optimal => self.optimal(),
+            Algorithm::Parsimonious => Box::new(Parsimonious::new(TieBreak::Last)),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(TieBreak::Last)),
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(TieBreak::Last)),
             Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(TieBreak::Last)),

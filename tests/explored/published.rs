@@ -28,6 +28,10 @@ fn count(body: impl Fn() + Send + Sync + 'static) -> u64 {
     let optimal = explore(Algorithm::Optimal, None);
     assert!(optimal.complete, "{optimal}");
     assert_eq!(optimal.pruned, 0, "{optimal}");
+    let without_trees = explore(Algorithm::Parsimonious, None);
+    assert!(without_trees.complete, "{without_trees}");
+    assert_eq!(without_trees.executions, optimal.executions);
+    assert_eq!(without_trees.pruned, 0, "{without_trees}");
     let others = explore(Algorithm::SleepSets, Some(TRIED));
     if others.complete {
         assert_eq!(others.executions, optimal.executions);

@@ -14,12 +14,17 @@
 //! stores it in a file adds an identification and a checksum. The reader still checks every number,
 //! so that a damaged checkpoint leads to a refusal and nothing worse.
 
+pub(crate) mod suspended;
+
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::Step;
 use crate::rt::memory::search::saved::SavedGraphs;
 use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Machine, Spot};
 use crate::rt::relation::independence::{ALL, Class, Label};
 
+use crate::rt::engine::checkpoint::suspended::{
+    SavedChild, SavedEvent, SavedFrame, SavedItem, SavedRecord, Suspended,
+};
 use crate::rt::engine::driver::Stats;
 use crate::rt::engine::sleep::Sleeper;
 
@@ -33,6 +38,8 @@ pub(crate) struct Unfinished {
     pub(crate) open: Vec<SavedOpen>,
     /// Under C11.
     pub(crate) graphs: Option<SavedGraphs>,
+    /// Without wakeup trees: the suspended executions.
+    pub(crate) suspended: Suspended,
 }
 
 /// A point of an execution.
@@ -171,6 +178,7 @@ pub(crate) fn encode(
     let graphs = postcard::to_allocvec(&unfinished.graphs);
     let graphs = graphs.map_err(|error| format!("the search over graphs: {error}"))?;
     out.list(&graphs, |out, &byte| out.bytes.push(byte));
+    out.suspended(&unfinished.suspended);
     Ok(out.bytes)
 }
 
@@ -278,13 +286,21 @@ pub(crate) fn decode(
     let fits = graphs
         .as_ref()
         .is_none_or(|graphs| graphs.threads as usize <= threads && graphs.objects.len() <= objects);
-    let parts = [points.is_empty(), open.is_empty(), graphs.is_none()];
+    from.bytes = rest;
+    let suspended = from.suspended(&step)?;
+    let parts = [
+        points.is_empty(),
+        open.is_empty(),
+        graphs.is_none(),
+        suspended.frames.is_empty(),
+    ];
     let is_one = parts.iter().filter(|is_absent| !**is_absent).count() == 1;
-    let whole = fits && is_one && rest.is_empty() && unread.is_empty();
+    let whole = fits && is_one && from.bytes.is_empty() && unread.is_empty();
     let unfinished = Unfinished {
         points,
         open,
         graphs,
+        suspended,
     };
     whole.then_some((progress, unfinished))
 }
@@ -332,6 +348,39 @@ impl Writer {
         self.number(node.depth.into());
     }
 
+    fn event(&mut self, event: &SavedEvent) {
+        self.step(event.step, event.label);
+        for number in [event.index, event.link.0, event.link.1] {
+            self.number(number.into());
+        }
+    }
+
+    fn suspended(&mut self, suspended: &Suspended) {
+        self.list(&suspended.records, |out, record| {
+            out.number(record.start.into());
+            out.event(&record.default);
+            out.list(&record.way, |out, item| match item {
+                SavedItem::Event(it) => {
+                    out.number(0);
+                    out.event(it);
+                }
+                SavedItem::Record(number) => out.number(u64::from(*number) + 1),
+            });
+            out.list(&record.schedule, Writer::event);
+        });
+        self.number(suspended.has_late.into());
+        self.list(&suspended.frames, |out, frame| {
+            out.number(frame.base.into());
+            out.list(&frame.children, |out, child| {
+                out.number(child.default.into());
+                out.number(child.node.into());
+                out.list(&child.schedule, Writer::event);
+            });
+            out.list(&frame.events, Writer::event);
+            out.list(&frame.records, |out, &number| out.number(number.into()));
+        });
+    }
+
     fn place(&mut self, place: Place, statics: &dyn Statics) -> Result<(), String> {
         let numbers: &[u64] = match place.region {
             Region::Stack { thread, depth } => &[0, thread.0.into(), depth as u64],
@@ -373,6 +422,9 @@ impl Writer {
         Ok(())
     }
 }
+
+/// Reads a step and its label, and checks that their numbers have names.
+type ReadStep<'a> = &'a dyn Fn(&mut Reader<'_>) -> Option<(Step, Label)>;
 
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -441,6 +493,55 @@ impl Reader<'_> {
         let room = self.number()?.try_into().ok()?;
         let count = self.number()?.try_into().ok()?;
         Some((step, label.numbered(room, count)))
+    }
+
+    /// `None` if the numbers are those of no suspended executions.
+    fn suspended(&mut self, step: ReadStep<'_>) -> Option<Suspended> {
+        let event = |from: &mut Reader<'_>| {
+            let (step, label) = step(from)?;
+            Some(SavedEvent {
+                step,
+                label,
+                index: from.index()?,
+                link: (from.index()?, from.index()?),
+            })
+        };
+        let schedule = |from: &mut Reader<'_>| {
+            let schedule = from.list(event)?;
+            (!schedule.is_empty()).then_some(schedule)
+        };
+        let records = self.list(|from| {
+            Some(SavedRecord {
+                start: from.index()?,
+                default: event(from)?,
+                way: from.list(|from| match from.index()? {
+                    0 => Some(SavedItem::Event(event(from)?)),
+                    number => Some(SavedItem::Record(number - 1)),
+                })?,
+                schedule: schedule(from)?,
+            })
+        })?;
+        let has_late = self.number()? != 0;
+        let frames = self.list(|from| {
+            Some(SavedFrame {
+                base: from.index()?,
+                children: from.list(|from| {
+                    Some(SavedChild {
+                        default: from.index()?,
+                        node: from.index()?,
+                        schedule: schedule(from)?,
+                    })
+                })?,
+                events: from.list(event)?,
+                records: from.list(Reader::index)?,
+            })
+        })?;
+        let saved = Suspended {
+            records,
+            has_late,
+            frames,
+        };
+        saved.is_sound().then_some(saved)
     }
 
     fn place(&mut self, statics: &dyn Statics) -> Option<Place> {

@@ -473,6 +473,7 @@ impl Driver {
         if !self.explorer.begin(&mut self.plan) {
             return false;
         }
+        self.last_goes_on = self.explorer.lets_the_last_go_on();
         let branches = !self.plan.steps.is_empty() || self.plan.branches;
         if self.stats.begun() > 0 && branches {
             self.estimator

@@ -11,6 +11,7 @@
 //! | `Naive`, `SleepSets` | `exhaustive.rs` |
 //! | `Classic`, `Source` | `backtrack.rs` |
 //! | `Optimal` | `optimal.rs`; in another order than depth-first `frontier.rs` |
+//! | `Parsimonious` | `parsimonious.rs` |
 //! | `Bounded` | `bound.rs`, `price.rs` |
 //! | `Random`, `Pct`, `Pos` | `sample.rs`, `enabled_set.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
@@ -93,9 +94,10 @@ pub(crate) trait Explorer {
     fn begin(&mut self, plan: &mut Plan) -> bool;
     /// Picks one enabled step, or prunes the execution.
     fn choose(&mut self, at: &Point<'_>) -> Choice;
-    /// Whether `choose` always returns [`Point::go_on`]: the thread that made the last step makes
-    /// the next one if it is enabled, and otherwise the default thread does. The driver then does
-    /// not call `choose`.
+    /// Whether `choose` returns [`Point::go_on`] for the rest of the execution: the thread of the
+    /// last step makes the next one if it is enabled, and otherwise the default thread does. The
+    /// driver then does not call `choose`. It asks for this after `begin`, and after each call
+    /// of `choose`.
     fn lets_the_last_go_on(&self) -> bool {
         false
     }

@@ -104,7 +104,12 @@ fn releases_of_several_values_by_whoever_is_last_are_planned_as_they_will_happen
             }
         }
     }
-    for algorithm in [Algorithm::Optimal, Algorithm::Source, Algorithm::Bounded] {
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Parsimonious,
+        Algorithm::Source,
+        Algorithm::Bounded,
+    ] {
         let mut builder = Builder::new();
         builder.algorithm = algorithm;
         let report = builder.check(|| {

@@ -444,7 +444,7 @@ fn what_could_not_be_written_to_its_end_does_not_stay() {
 
 #[test]
 #[should_panic(
-    expected = "can only be kept by the algorithm `optimal` without a bound, and not with the algorithm `source` (DPOR_ALGORITHM); unset one of the two"
+    expected = "can only be kept by the algorithms `optimal` and `parsimonious` without a bound, and not with the algorithm `source` (DPOR_ALGORITHM); unset one of the two"
 )]
 fn an_algorithm_that_cannot_keep_a_checkpoint_says_so() {
     let mut builder = Builder::new();

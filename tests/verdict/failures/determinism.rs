@@ -338,6 +338,7 @@ fn fences_now_and_then() {
 fn a_fence_by_state_that_is_not_seen_is_none_of_the_steps() {
     for algorithm in [
         Algorithm::Optimal,
+        Algorithm::Parsimonious,
         Algorithm::Source,
         Algorithm::SleepSets,
         Algorithm::Naive,

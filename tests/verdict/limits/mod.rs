@@ -58,8 +58,9 @@ fn twice(n: usize, between: fn()) {
     }
 }
 
-const EXHAUSTIVE: [Algorithm; 5] = [
+const EXHAUSTIVE: [Algorithm; 6] = [
     Algorithm::Optimal,
+    Algorithm::Parsimonious,
     Algorithm::Source,
     Algorithm::Classic,
     Algorithm::SleepSets,

@@ -99,7 +99,7 @@ fn a_bound_is_told_to_replace_an_algorithm_that_was_chosen() {
             "the algorithm `{algorithm}` (DPOR_ALGORITHM), which knows of no bound"
         ))
     };
-    for algorithm in ["source", "classic", "sleep_sets", "naive"] {
+    for algorithm in ["parsimonious", "source", "classic", "sleep_sets", "naive"] {
         assert!(told(algorithm), "{algorithm}");
     }
     for algorithm in ["optimal", "bounded"] {

@@ -357,7 +357,9 @@ impl Driver {
                 fixed: self.regions.off(),
                 weak: self.weak.as_deref(),
             };
-            let step = match self.explorer.choose(&point) {
+            let choice = self.explorer.choose(&point);
+            self.last_goes_on = self.explorer.lets_the_last_go_on();
+            let step = match choice {
                 Choice::Run(step) => step,
                 Choice::RunOn(step, _) if rarely!(self.holds_up() || self.is_weak()) => step,
                 Choice::RunOn(step, further) => {

@@ -8,6 +8,7 @@ pub(crate) mod exhaustive;
 pub(crate) mod frontier;
 pub(crate) mod graphs;
 pub(crate) mod optimal;
+pub(crate) mod parsimonious;
 pub(crate) mod pct;
 pub(crate) mod pos;
 pub(crate) mod sample;

@@ -8,6 +8,7 @@ use crate::rt::engine::driver::{Bounds, Driver, Next, Stats};
 use crate::rt::engine::order::{Order, Turns};
 use crate::rt::engine::rng::Rng;
 use crate::rt::engine::strategies::frontier::Frontier;
+use crate::rt::engine::strategies::parsimonious::Parsimonious;
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
 use crate::rt::engine::testing::{Code, Final, Program, site};
 use crate::rt::engine::{Explorer, TieBreak};
@@ -54,7 +55,14 @@ pub(crate) fn key_of(
 }
 
 /// The algorithms by name.
-pub(crate) const ALGORITHMS: [&str; 5] = ["naive", "sleep_sets", "classic", "source", "optimal"];
+pub(crate) const ALGORITHMS: [&str; 6] = [
+    "naive",
+    "sleep_sets",
+    "classic",
+    "source",
+    "optimal",
+    "parsimonious",
+];
 
 pub(crate) fn explorer(name: &str, free: TieBreak) -> Box<dyn Explorer> {
     match name {
@@ -63,6 +71,7 @@ pub(crate) fn explorer(name: &str, free: TieBreak) -> Box<dyn Explorer> {
         "classic" => Box::new(backtrack::Backtrack::classic(free)),
         "source" => Box::new(backtrack::Backtrack::source(free)),
         "optimal" => optimal::Optimal::new(free),
+        "parsimonious" => Box::new(Parsimonious::new(free)),
         other => Box::new(Frontier::new(free, order(other))),
     }
 }
@@ -112,8 +121,8 @@ pub(crate) fn explore_up_to(
 /// The number of executions that `algorithm` runs to their end.
 pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
     let stats = stats(program, algorithm);
-    if algorithm == "optimal" {
-        assert_eq!(stats.asleep, 0, "Optimal prunes nothing");
+    if ["optimal", "parsimonious"].contains(&algorithm) {
+        assert_eq!(stats.asleep, 0, "{algorithm} prunes nothing");
     }
     stats.numbered()
 }

@@ -64,7 +64,7 @@ fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
             continue;
         };
         for every in [1, 2, 7] {
-            for order in ORDERS.into_iter().chain(["optimal"]) {
+            for order in ORDERS.into_iter().chain(["optimal", "parsimonious"]) {
                 let parts = interrupted(&program, order, every, whole.stats.begun());
                 let context = format!("{order}, every {every}, seed {seed}: {program:#?}");
                 assert_eq!(parts, whole, "{context}");
@@ -89,7 +89,7 @@ fn what_only_earlier_executions_have_done_to_an_object_is_not_forgotten() {
     // Either one operation succeeds, and the other one fails behind it or has failed before,
     // spuriously; or both fail. The sequence in which one succeeds behind the spurious failure of
     // the other is planned where both fail: in an execution that only reads.
-    for order in ORDERS.into_iter().chain(["optimal"]) {
+    for order in ORDERS.into_iter().chain(["optimal", "parsimonious"]) {
         let whole = explore_up_to(&program, order, TieBreak::Last, 5).expect("five traces");
         assert_eq!(whole.traces.len(), 5);
         assert_eq!(interrupted(&program, order, 1, 5), whole, "{order}");
@@ -99,7 +99,7 @@ fn what_only_earlier_executions_have_done_to_an_object_is_not_forgotten() {
 #[test]
 fn a_damaged_checkpoint_is_no_checkpoint_or_still_one_but_never_a_crash() {
     let program = crate::rt::engine::tests::lost_update(3);
-    for order in ["optimal", "round_robin"] {
+    for order in ["optimal", "round_robin", "parsimonious"] {
         damage(&program, order);
     }
 }

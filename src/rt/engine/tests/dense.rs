@@ -7,7 +7,7 @@ use crate::rt::engine::tests::random::{MUTEX, Rng, agree};
 use crate::rt::event::operation::ObjectKind;
 
 /// The random program of this seed.
-fn program(seed: u64) -> Program {
+pub(super) fn program(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let kinds = [Blocking::any(&mut rng), Blocking::any(&mut rng)];
     let kinds = [(OBJECT, kinds[0]), (OBJECT + 1, kinds[1])];

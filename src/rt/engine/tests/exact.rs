@@ -34,7 +34,7 @@ fn check(program: &Program, most: usize, seed: u64) -> Option<usize> {
     let oracle = brute_force_by(program, most, Some(reference::key))?.keys();
     let other = ["source", "sleep_sets"].into_iter().chain(ORDERS);
     let other = other.cycle().nth(seed as usize % 7);
-    for algorithm in ["optimal"].into_iter().chain(other) {
+    for algorithm in ["optimal", "parsimonious"].into_iter().chain(other) {
         for free in [TieBreak::Last, TieBreak::Random(seed | 1)] {
             let context = || format!("{algorithm}, {free:?}, seed {seed}:\n{}", program.listing());
             let found = explored(program, explorer(algorithm, free));
@@ -57,7 +57,7 @@ fn check(program: &Program, most: usize, seed: u64) -> Option<usize> {
 }
 
 /// A program of three to five threads that wait for each other.
-fn waiting(seed: u64) -> Program {
+pub(super) fn waiting(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let kind = match rng.below(3) {
         0 => Blocking::any(&mut rng),

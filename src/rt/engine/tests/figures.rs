@@ -50,9 +50,15 @@ fn figure_10(groups: u32) -> Program {
 }
 
 #[test]
-fn optimal_explores_each_trace_of_the_published_programs_once() {
+fn optimal_and_parsimonious_explore_each_trace_of_the_published_programs_once() {
     let check = |name: &str, n: i64, program: Program, expected: u64| {
-        assert_eq!(count(&program, "optimal"), expected, "{name}({n})");
+        for algorithm in ["optimal", "parsimonious"] {
+            assert_eq!(
+                count(&program, algorithm),
+                expected,
+                "{algorithm}: {name}({n})"
+            );
+        }
     };
     for (n, traces) in [(2, 4), (8, 256), (13, 8192)] {
         check("readers", n, readers(n), traces);

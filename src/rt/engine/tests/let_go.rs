@@ -57,7 +57,7 @@ fn accesses(rng: &mut Rng, code: &mut Vec<Ins>, most: u64) {
 }
 
 /// The random program of this seed.
-fn program(seed: u64) -> Program {
+pub(super) fn program(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let store = |flag: usize, value| Ins::Store {
         var: Val::Const(TOLD[flag] as i64),
@@ -100,7 +100,7 @@ fn each_trace_of_loops_that_are_let_go_together_is_explored_once() {
 
 /// The random program of this seed, in which one or two loops change a variable in each round until
 /// another thread, which may wait for such a change, ends them.
-fn unfair(seed: u64) -> Program {
+pub(super) fn unfair(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let change = |rng: &mut Rng, var: u32| Ins::Rmw {
         var,
@@ -147,7 +147,7 @@ fn each_trace_in_which_loops_let_the_others_go_first_is_explored_once() {
 
 /// The random program of this seed, in which the thread that ends a loop waits for the changes by
 /// that loop.
-fn served(seed: u64) -> Program {
+pub(super) fn served(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let (mut serves, mut served) = (Vec::new(), Vec::new());
     accesses(&mut rng, &mut serves, 1);
@@ -235,7 +235,7 @@ fn explore_tired(program: &Program, algorithm: &str, free: TieBreak, events_max:
         };
         too_long += usize::from(matches!(end, End::TooManyEvents { .. }));
         assert!(!matches!(end, End::NotDeterministic(_)), "{end:?}");
-        if !["optimal"]
+        if !["optimal", "parsimonious"]
             .into_iter()
             .chain(ORDERS)
             .any(|it| it == algorithm)

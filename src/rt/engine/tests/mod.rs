@@ -19,6 +19,7 @@ mod linearisations;
 mod long_histories;
 mod looks_back;
 mod orders;
+mod parsimonious;
 mod random;
 mod raw_uses;
 mod room;
