@@ -222,7 +222,10 @@ fn every_place_has_a_line_with_its_verdict_and_its_assumptions() {
 fn a_line_says_what_was_found_of_weak_memory_and_which_further_passes_ran() {
     let scratch = Scratch::new("passes");
     let file = scratch.0.join("summary.json");
-    let child = process(&["child_with_weak_memory_and_further_passes"], &file);
+    let child = process(
+        &["summary::child_with_weak_memory_and_further_passes"],
+        &file,
+    );
     let child = { child }.output().unwrap();
     assert!(child.status.success(), "{child:?}");
     let lines = all_lines(&file);
@@ -231,7 +234,7 @@ fn a_line_says_what_was_found_of_weak_memory_and_which_further_passes_ran() {
     assert_eq!(weak["weak"], json!({ "explored": 1 }));
     let operation = weak["weak_operations"][0].as_str().expect("an operation");
     assert!(
-        operation.contains("load at tests/summary.rs:"),
+        operation.contains("load at tests/verdict/summary.rs:"),
         "{operation}"
     );
     let parks = of(1).expect("a line");
@@ -249,7 +252,8 @@ fn a_line_says_what_was_found_of_weak_memory_and_which_further_passes_ran() {
     assert!(ended.contains("too many events"), "{ended}");
     assert_eq!(limited["further"][0]["complete"], false);
     let told = String::from_utf8_lossy(&child.stderr);
-    let line = "dpor: the further pass for spurious wake-ups of the model at tests/summary.rs:";
+    let line =
+        "dpor: the further pass for spurious wake-ups of the model at tests/verdict/summary.rs:";
     assert!(told.contains(line), "{told}");
     assert!(told.contains("DPOR_REPLAY="), "{told}");
 }

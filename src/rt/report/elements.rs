@@ -422,8 +422,9 @@ impl Array<'_> {
     }
 }
 
-/// The least size in bytes of a lock of this crate.
-const LOCK_MIN: usize = 17;
+/// The least size in bytes of a lock of this crate: three pointers to functions, a lock of std, and
+/// the flags.
+const LOCK_MIN: usize = 3 * size_of::<usize>() + 8;
 
 /// The size of an object in bytes, or a lower bound; at least 1.
 fn size(machine: &Machine, object: ObjectId) -> usize {
@@ -438,5 +439,17 @@ fn greatest_common_divisor(one: usize, other: usize) -> usize {
     match other {
         0 => one,
         _ => greatest_common_divisor(other, one % other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LOCK_MIN;
+    use crate::sync::{Mutex, RwLock};
+
+    #[test]
+    fn a_lock_is_no_smaller_than_the_least_size() {
+        assert!(size_of::<Mutex<()>>() >= LOCK_MIN);
+        assert!(size_of::<RwLock<()>>() >= LOCK_MIN);
     }
 }
