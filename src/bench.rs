@@ -4,8 +4,8 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use crate::config::Builder;
-use crate::rt::engine::driver::Stats;
 use crate::rt::engine::floor::{Floor, Recorded, Recorder};
+use crate::rt::engine::stats::Stats;
 use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::engine::testing::{Found, Program, driver, explore_on, programs};
 use crate::rt::engine::{Explorer, TieBreak};

@@ -64,15 +64,9 @@ const CYCLES: &[&[&str]] = &[
         "rt::coroutine::overflow",
     ],
     &[
-        "rt::engine",
-        "rt::engine::checkpoint",
         "rt::engine::driver",
         "rt::engine::driver::repeat",
         "rt::engine::driver::steps",
-        "rt::engine::enabled_set",
-        "rt::engine::price",
-        "rt::engine::replay",
-        "rt::engine::run_out",
         "rt::lifetime::delayed_use",
     ],
     &[

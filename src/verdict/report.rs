@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::diagnose::bounded_loop::BoundedLoop;
 use crate::rt::engine::Coverage;
-use crate::rt::engine::driver::Stats;
 use crate::rt::engine::price::Price;
+use crate::rt::engine::stats::Stats;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::schedule::{Hold, Schedule};
 use crate::rt::event::{Event, Site, foreign, verdict};

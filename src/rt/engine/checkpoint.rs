@@ -25,8 +25,8 @@ use crate::rt::relation::independence::{ALL, Class, Label};
 use crate::rt::engine::checkpoint::suspended::{
     SavedChild, SavedEvent, SavedFrame, SavedItem, SavedRecord, Suspended,
 };
-use crate::rt::engine::driver::Stats;
 use crate::rt::engine::sleep::Sleeper;
+use crate::rt::engine::stats::Stats;
 
 /// The unfinished part of an exploration.
 #[derive(Clone, Debug, Default, PartialEq)]

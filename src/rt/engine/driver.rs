@@ -28,24 +28,25 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{Outcome, Step};
+use crate::rt::event::operation::Outcome;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{Access, Blocked, End, Pruned, ValueGone};
 use crate::rt::event::{Event, Site, Trace};
 use crate::rt::object::machine::{AwaitLoop, Awaits, Limits, Machine};
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::happens_before::HappensBefore;
-use crate::rt::relation::independence::Label;
 
 use crate::rt::engine::checkpoint;
 use crate::rt::engine::checkpoint::{Progress, Statics};
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::look_out::{LookOut, WeakStep};
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
 use crate::rt::engine::snapshots::Snapshots;
+use crate::rt::engine::stats::Stats;
 use crate::rt::engine::tried_values::Tried;
 use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Coverage, Execution, Explorer};
@@ -58,35 +59,6 @@ mod steps;
 mod tried;
 
 pub(crate) use crate::rt::engine::driver::steps::Short;
-
-/// The point where the next execution leaves the last one, and the steps from there.
-#[derive(Default, Debug)]
-pub(crate) struct Plan {
-    /// The number of events at the beginning of the last execution that stay as they are.
-    pub(crate) common_prefix: usize,
-    /// The steps that follow them, before the driver asks the explorer again. Where the label is
-    /// known, the event must have this label.
-    pub(crate) steps: Vec<(Step, Option<Label>)>,
-    /// How many of the next steps only repeat events of another process, or of an earlier execution
-    /// than the last. The explorer may choose these steps instead of planning them.
-    pub(crate) repeated: usize,
-    /// The site of the event that the first of the other steps replaces, if that event is not one
-    /// of the last execution.
-    pub(crate) replaces: Option<Site>,
-    /// Whether the execution branches off the last one although no steps are planned here.
-    pub(crate) branches: bool,
-}
-
-impl Plan {
-    /// Makes the plan empty.
-    fn clear(&mut self) {
-        self.common_prefix = 0;
-        self.steps.clear();
-        self.repeated = 0;
-        self.replaces = None;
-        self.branches = false;
-    }
-}
 
 /// The result of [`Driver::next`].
 #[derive(Debug)]
@@ -129,48 +101,6 @@ impl Default for Bounds {
             threads_max: usize::MAX,
             explicit: false,
         }
-    }
-}
-
-/// The progress of an exploration.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct Stats {
-    /// Executions that ran to an end.
-    pub(crate) complete: u64,
-    /// Executions that are pruned because other executions cover the rest of them.
-    pub(crate) asleep: u64,
-    /// Executions that are pruned because of an `assume`.
-    pub(crate) assumed: u64,
-    /// Executions that are pruned because a thread had made as many rounds as it may.
-    pub(crate) rounds: u64,
-    /// Executions that are pruned because a thread had looked in vain.
-    pub(crate) in_vain: u64,
-    /// Events in all executions, replayed ones included.
-    pub(crate) events: u64,
-    /// The most events in one execution.
-    pub(crate) longest: usize,
-}
-
-impl Stats {
-    /// Executions that were begun, pruned ones included.
-    pub(crate) fn begun(&self) -> u64 {
-        self.complete + self.given_up()
-    }
-
-    /// The pruned ones among them, for any reason.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.asleep + self.left_out()
-    }
-
-    /// The executions that no other execution covers. Only these are shown and counted where an
-    /// execution is named by its number.
-    pub(crate) fn numbered(&self) -> u64 {
-        self.complete + self.left_out()
-    }
-
-    /// The executions that the program or a setting leaves out of the exploration.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.assumed + self.rounds + self.in_vain
     }
 }
 

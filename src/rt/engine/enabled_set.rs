@@ -6,7 +6,7 @@
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 
-use crate::rt::engine::Point;
+use crate::rt::engine::point::Point;
 
 /// The enabled threads.
 #[derive(Default, Debug)]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::rt::event::operation::Step;
 
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
 /// One execution.

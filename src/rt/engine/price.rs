@@ -24,7 +24,7 @@
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 
-use crate::rt::engine::Point;
+use crate::rt::engine::point::Point;
 
 /// The interferences that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

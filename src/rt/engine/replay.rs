@@ -4,7 +4,7 @@ use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::{Cursor, Schedule};
 use crate::rt::plural::counted;
 
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
 /// The explorer of one execution, in which the policy `way` chooses the steps.

@@ -15,7 +15,9 @@ use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::pooled::Empty;
 use crate::rt::relation::happens_before::HappensBefore;
 
-use crate::rt::engine::driver::{Bounds, Driver, Plan, Stats};
+use crate::rt::engine::driver::{Bounds, Driver};
+use crate::rt::engine::plan::Plan;
+use crate::rt::engine::stats::Stats;
 
 impl Default for Driver {
     /// A driver that explores nothing.

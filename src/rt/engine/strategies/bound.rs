@@ -65,7 +65,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::relation::independence::commutes;
 use crate::rt::relation::key::TraceKey;
 
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::price::{Price, is_over, pending, waits};
 use crate::rt::engine::strategies::bound::ahead::{Ahead, Tried};
 use crate::rt::engine::strategies::bound::left_out::LeftOut;

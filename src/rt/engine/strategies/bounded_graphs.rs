@@ -30,7 +30,7 @@ use crate::rt::event::verdict::Pruned;
 use crate::rt::memory::MemoryModel;
 use crate::rt::memory::search::Free;
 
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::price::{Price, is_over, pending};
 use crate::rt::engine::weak_memory::{Possible, WeakMemory};
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};

@@ -8,7 +8,7 @@ use crate::rt::event::operation::Step;
 use crate::rt::event::verdict::Pruned;
 use crate::rt::relation::independence::Label;
 
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 

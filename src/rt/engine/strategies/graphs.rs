@@ -14,7 +14,7 @@ use crate::rt::memory::search::Free;
 use crate::rt::memory::{Access, MemoryModel};
 
 use crate::rt::engine::checkpoint::Unfinished;
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::weak_memory::{WeakMemory, is_released};
 use crate::rt::engine::{Choice, Execution, Explorer, Point};
 

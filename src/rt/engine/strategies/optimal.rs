@@ -34,7 +34,7 @@ use crate::rt::relation::independence::{Label, ReadSets};
 use crate::rt::engine::checkpoint::{SavedPoint, Unfinished};
 use crate::rt::engine::choices::{Choices, Known, Lack};
 use crate::rt::engine::cover::{Consumed, Needed, Walk, comes_first};
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::reversal::{Reversal, direct, indirect};
 use crate::rt::engine::sequence::{ReversedEvent, SequenceEvent};
 use crate::rt::engine::sleep::Sleeper;

@@ -23,7 +23,7 @@ mod schedules;
 use std::rc::Rc;
 
 use crate::rt::engine::checkpoint::Unfinished;
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::strategies::parsimonious::path::{Cut, OnPath, Path, PathEvent, Record};
 use crate::rt::engine::strategies::parsimonious::schedules::Child;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};

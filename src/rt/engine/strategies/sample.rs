@@ -23,8 +23,8 @@
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 
-use crate::rt::engine::driver::Plan;
 use crate::rt::engine::enabled_set::{Able, leaves_the_others};
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::rng::Rng;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use crate::rt::engine::driver::{Bounds, Driver, Next, Stats};
+use crate::rt::engine::driver::{Bounds, Driver, Next};
 use crate::rt::engine::order::{Order, Turns};
 use crate::rt::engine::rng::Rng;
+use crate::rt::engine::stats::Stats;
 use crate::rt::engine::strategies::frontier::Frontier;
 use crate::rt::engine::strategies::parsimonious::Parsimonious;
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};

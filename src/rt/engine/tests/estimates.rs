@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::rt::engine::driver::Plan;
 use crate::rt::engine::estimate::Estimator;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::engine::testing::programs::{indexer, lastzero, readers, wakeup_stress};
 use crate::rt::engine::testing::*;

@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::checkpoints::NoStatics;
 use super::random::{Rng, number, program};
-use crate::rt::engine::driver::{Driver, Plan};
+use crate::rt::engine::driver::Driver;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::price::Price;
 use crate::rt::engine::strategies::bounded_graphs::BoundedGraphs;
 use crate::rt::engine::strategies::graphs::Graphs;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
-use crate::rt::engine::driver::Plan;
+use crate::rt::engine::plan::Plan;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 use crate::rt::event::operation::{ObjectKind, OpKind};
