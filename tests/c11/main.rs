@@ -1,4 +1,6 @@
 //! C11 on live closures: litmus programs, algorithms with and without their fences, and schedules.
+// The feature has other signatures; their tests are in `tests/surface/loom_signatures.rs`.
+#![cfg(not(feature = "loom"))]
 
 mod algorithms;
 #[path = "../support/children.rs"]

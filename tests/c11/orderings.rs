@@ -1,6 +1,5 @@
 //! Which orderings do small algorithms need, and does the printed command replay each failure?
 // The feature has other signatures, which `loom_signatures` tests.
-#![cfg(not(feature = "loom"))]
 
 use std::ptr;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Are data races and wrong uses of memory found, and right programs left in peace?
+// The feature has other signatures; their tests are in `tests/surface/loom_signatures.rs`.
+#![cfg(not(feature = "loom"))]
 
 mod arc;
 #[path = "../support/channels.rs"]

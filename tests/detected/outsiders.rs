@@ -1,6 +1,4 @@
 //! Is it told if a thread that nobody schedules uses what belongs to a model?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::alloc::{Layout, dealloc};
 use std::sync::atomic::Ordering::SeqCst;

@@ -2,8 +2,6 @@
 //!
 //! An `Arc` of std's orders what no event shows. A test has one where its imports are only swapped in part, and
 //! wherever `std::task::Wake` makes a `Waker` of it.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::cell::RefCell;
 use std::ptr;

@@ -3,8 +3,6 @@
 //! Each row is a sketch of a scheme with one thing that can be left out, and the line of the standard
 //! (C++20) that decides it. What is freed too early is found as a use after the free, or as a free that
 //! nothing orders after the use; whichever execution comes first.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};

@@ -1,6 +1,4 @@
 //! Does a bound on preemptions, switches or delays hide what it must, and nothing else?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

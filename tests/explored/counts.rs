@@ -1,6 +1,4 @@
 //! Do live closures have the numbers of executions that their programs have?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::sync::atomic::Ordering::SeqCst;
 

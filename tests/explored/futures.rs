@@ -1,6 +1,4 @@
 //! Are wake-ups explored, and lost ones found?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;

@@ -1,4 +1,6 @@
 //! Is each execution that makes a difference explored once, and is every outcome seen?
+// The feature has other signatures; their tests are in `tests/surface/loom_signatures.rs`.
+#![cfg(not(feature = "loom"))]
 
 mod bounds;
 #[path = "../support/channels.rs"]

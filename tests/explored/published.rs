@@ -2,8 +2,6 @@
 //!
 //! They are explored with sleep sets, too, if that takes little: these find each trace once as well, and know nothing of races.
 //! The figures of bugs of public projects, and those of bounded searches, are tested elsewhere.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;

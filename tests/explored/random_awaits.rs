@@ -4,8 +4,6 @@
 //! is written down but for the looks that were in vain, and each value is written once, so what is written down says which
 //! trace it was, apart from those looks. With `await_loops` there must be the same of them, each once.
 //! `DPOR_AWAITS` says how many programs there are to be, and `DPOR_AWAITS_FROM` the first one's seed.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

@@ -5,8 +5,6 @@
 //! `Optimal` in every order. But what an operation means is the same for all of them. So others are compared with an
 //! interpreter that was written from std's documentation, and their executions with a count of traces.
 //! `DPOR_LIVE` says how many programs there are to be, and `DPOR_LIVE_FROM` the first one's seed.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,6 +1,4 @@
 //! Do algorithms that draw executions by chance find bugs, and the same ones again?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;

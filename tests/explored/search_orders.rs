@@ -1,6 +1,4 @@
 //! Do orders of search change what comes early, and nothing else?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

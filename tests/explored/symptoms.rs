@@ -1,6 +1,4 @@
 //! What other checkers are known to get wrong, by symptom.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

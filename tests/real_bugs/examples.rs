@@ -1,6 +1,4 @@
 //! Does every example find its bug, with a schedule that leads there again?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::path::PathBuf;
 use std::process::Command;

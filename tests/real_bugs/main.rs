@@ -3,7 +3,7 @@
 //! Each file is one bug, written anew from its description and reduced to the steps that matter: a
 //! buggy and a fixed version. Every named step is one visible operation, so that the numbers of
 //! executions can be derived by hand.
-// The feature has other signatures, whose tests are `loom_signatures`.
+// The feature has other signatures; their tests are in `tests/surface/loom_signatures.rs`.
 #![cfg(not(feature = "loom"))]
 
 mod broadcast;

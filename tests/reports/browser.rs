@@ -2,8 +2,6 @@
 //!
 //! With Chromium where there is one, headless: a script behind the page's own presses keys, moves the slider
 //! and the mouse, looks at what is shown, and writes down what it saw. Without Chromium a line says so, past the harness.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;

@@ -2,7 +2,7 @@
 //!
 //! The whole text of each report, in a file beside this one. `DPOR_BLESS=1 cargo test --test reports`
 //! writes them anew; read what has changed before you keep it.
-// The feature has other signatures, whose tests are `loom_signatures`.
+// The feature has other signatures; their tests are in `tests/surface/loom_signatures.rs`.
 #![cfg(not(feature = "loom"))]
 
 mod browser;

@@ -1,8 +1,6 @@
 //! Who sees how far an exploration is?
 //!
 //! A child explores with a terminal of 30 columns as its standard error.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 #![cfg(unix)]
 
 use std::fs::File;

@@ -1,8 +1,6 @@
 //! Is what a test asks to see shown, and nothing else?
 //!
 //! Each test runs one of the models below in a process of its own and reads what it prints.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use std::sync::atomic::Ordering::{self, SeqCst};
 

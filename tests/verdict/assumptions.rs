@@ -1,6 +1,5 @@
 //! Does a report say what an exploration took for granted?
 // The feature has other signatures, and `loom_signatures` tests those.
-#![cfg(not(feature = "loom"))]
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;

@@ -9,8 +9,6 @@
 //! in the code that is explored, or in the system calls that write a checkpoint. Those are this program's
 //! own here, because a function of this name in the program is found before the one of the C library.
 //! Others are killed by their parent, whenever that happens.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 #![cfg(target_os = "linux")]
 
 use std::ffi::{c_char, c_int, c_void};

@@ -1,6 +1,5 @@
 //! Does the summary have a line for each place that explores, whichever processes write it?
 // The feature has other signatures, and `loom_signatures` tests those.
-#![cfg(not(feature = "loom"))]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! Is it said that a task waits for a primitive that is not swapped?
 // The feature has other signatures, and `loom_signatures` tests those.
-#![cfg(not(feature = "loom"))]
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

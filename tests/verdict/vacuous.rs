@@ -1,6 +1,5 @@
 //! Is it said that a test tests nothing, although it passes?
 // The feature has other signatures, and `loom_signatures` tests those.
-#![cfg(not(feature = "loom"))]
 
 use std::sync::atomic::Ordering::SeqCst;
 

@@ -1,6 +1,4 @@
 //! Does a modelled `Arc` explore what can happen to a shared value, and nothing more?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod conversions;
 mod counts;

@@ -2,8 +2,6 @@
 //!
 //! Each row is a small program with the line of the standard that decides it. Numbers refer to C++20,
 //! whose memory model Rust uses.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod duration;
 mod handed_over;

@@ -1,6 +1,4 @@
 //! Is a wrong use of heap memory found, and a right one left in peace?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod again;
 use crate::children;

@@ -5,8 +5,6 @@
 //! trace is enough to see every race.
 //! What the reports say of orderings that are too weak is compared with what comes of stronger ones (`orderings.rs`).
 //! `DPOR_RACES` says how many programs of each family there are to be, and `DPOR_RACES_FROM` the first one's seed.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use crate::channels;
 mod draw;

@@ -1,6 +1,4 @@
 //! When does a thread in a loop wait for a change, and what if it never has to?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod awaits;
 mod critical_sections;

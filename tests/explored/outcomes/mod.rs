@@ -1,6 +1,4 @@
 //! Does every blocking type show exactly the outcomes it can have?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod barrier;
 mod clock;

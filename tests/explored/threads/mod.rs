@@ -1,6 +1,4 @@
 //! Do ends of threads, scopes, thread-locals, statics and caught panics behave as in std?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use crate::children;
 mod detached;

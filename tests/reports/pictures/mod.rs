@@ -1,6 +1,4 @@
 //! Is a failure told to programs as fully as to people, and are its pictures of the same execution?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod graph;
 mod json;

@@ -1,6 +1,4 @@
 //! Is an exploration that was interrupted taken up where it was?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 #[cfg(unix)]
 mod interrupts;

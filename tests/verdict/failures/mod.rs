@@ -1,6 +1,4 @@
 //! Is every kind of failure found, told in its own words, and reproduced by its schedule?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 mod causes;
 use crate::children;

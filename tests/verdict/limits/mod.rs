@@ -1,6 +1,4 @@
 //! Is a search that was cut short ever taken for a whole one?
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use crate::children;
 mod hints;

@@ -3,8 +3,6 @@
 //! A pool that joins its threads when it is dropped, or a guard that takes a lock, does so when a test fails,
 //! too. A destructor that panicked then, because it was told something that is not true, would end the
 //! process before the failure is told.
-// The feature has other signatures, whose tests are `loom_signatures`.
-#![cfg(not(feature = "loom"))]
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{

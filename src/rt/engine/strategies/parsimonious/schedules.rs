@@ -14,7 +14,7 @@
 //!    set of other loads.
 //! 3. The other outcomes of e itself are schedules of one event, found directly behind e.
 //! 4. Releases that make e the last one together are a schedule without a head of its own
-//!    ([`order`](super::order)).
+//!    ([`order`]).
 
 use crate::rt::engine::Execution;
 use crate::rt::engine::relabel::{relabel, state_before};
