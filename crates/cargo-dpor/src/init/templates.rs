@@ -1,7 +1,58 @@
 //! The files that `init` writes.
 
+/// The cell of a switch, around the cell of this crate, std or core.
+macro_rules! cell {
+    ($crate_name:literal, $whose:literal) => {
+        concat!(
+            "/// ",
+            $whose,
+            r#" cell, with the two methods of dpor's that say how long an access lasts.
+#[cfg(not(dpor))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>("#,
+            $crate_name,
+            r#"::cell::UnsafeCell<T>);
+
+#[cfg(not(dpor))]
+impl<T> UnsafeCell<T> {
+    #[inline(always)]
+    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell("#,
+            $crate_name,
+            r#"::cell::UnsafeCell::new(value))
+    }
+
+    /// Reads the value. The pointer is valid for reads until `read` returns.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        read(self.0.get())
+    }
+
+    /// Writes the value. The pointer is valid for writes until `write` returns.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        write(self.0.get())
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+
+    #[inline(always)]
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+"#,
+        )
+    };
+}
+
 /// The switch of a crate with std.
-pub(crate) const SWITCH: &str = r#"//! The primitives that this crate is built on: std's, or dpor's under `--cfg dpor`.
+pub(crate) const SWITCH: &str = concat!(
+    r#"//! The primitives that this crate is built on: std's, or dpor's under `--cfg dpor`.
 //!
 //! Import them from here: `use crate::sync::{Arc, Mutex, atomic::AtomicUsize, thread}`. Plain
 //! memory that threads share belongs into `UnsafeCell`: dpor finds data races on it.
@@ -14,45 +65,13 @@ pub(crate) use dpor::{cell::UnsafeCell, hint, sync::*, thread};
 #[cfg(not(dpor))]
 pub(crate) use std::{hint, sync::*, thread};
 
-/// Std's cell, with the two methods of dpor's that say how long an access lasts.
-#[cfg(not(dpor))]
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-#[cfg(not(dpor))]
-impl<T> UnsafeCell<T> {
-    #[inline(always)]
-    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
-        UnsafeCell(std::cell::UnsafeCell::new(value))
-    }
-
-    /// Reads the value. The pointer is valid for reads until `read` returns.
-    #[inline(always)]
-    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
-        read(self.0.get())
-    }
-
-    /// Writes the value. The pointer is valid for writes until `write` returns.
-    #[inline(always)]
-    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
-        write(self.0.get())
-    }
-
-    #[inline(always)]
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut()
-    }
-
-    #[inline(always)]
-    pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
-}
-"#;
+"#,
+    cell!("std", "Std's")
+);
 
 /// The switch of a crate without std.
-pub(crate) const SWITCH_NO_STD: &str = r#"//! The primitives that this crate is built on: core's, or dpor's under `--cfg dpor`.
+pub(crate) const SWITCH_NO_STD: &str = concat!(
+    r#"//! The primitives that this crate is built on: core's, or dpor's under `--cfg dpor`.
 //!
 //! Import them from here: `use crate::sync::atomic::AtomicUsize`. Plain memory that threads share
 //! belongs into `UnsafeCell`: dpor finds data races on it.
@@ -65,42 +84,9 @@ pub(crate) use core::{hint, sync::atomic};
 #[cfg(dpor)]
 pub(crate) use dpor::{cell::UnsafeCell, hint, sync::atomic};
 
-/// Core's cell, with the two methods of dpor's that say how long an access lasts.
-#[cfg(not(dpor))]
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
-
-#[cfg(not(dpor))]
-impl<T> UnsafeCell<T> {
-    #[inline(always)]
-    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
-        UnsafeCell(core::cell::UnsafeCell::new(value))
-    }
-
-    /// Reads the value. The pointer is valid for reads until `read` returns.
-    #[inline(always)]
-    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
-        read(self.0.get())
-    }
-
-    /// Writes the value. The pointer is valid for writes until `write` returns.
-    #[inline(always)]
-    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
-        write(self.0.get())
-    }
-
-    #[inline(always)]
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut()
-    }
-
-    #[inline(always)]
-    pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
-}
-"#;
+"#,
+    cell!("core", "Core's")
+);
 
 /// The first test.
 pub(crate) const TEST: &str = r#"//! Tests under every interleaving: `cargo dpor test`.
