@@ -295,7 +295,8 @@ fn readers(readers: usize) {
     });
 }
 
-/// The table of `docs/BIG_STATE_SPACES.md`: `cargo test --test explored table -- --nocapture` prints it.
+/// The table of `docs/BIG_STATE_SPACES.md`, which `cargo test --test explored table --
+/// --nocapture` prints.
 #[test]
 fn the_table_of_executions_within_a_bound() {
     type Row = (&'static str, fn(), [[usize; 4]; 2]);

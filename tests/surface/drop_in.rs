@@ -1,7 +1,8 @@
 //! Do the same programs compile and show the same with std and with `dpor`?
 //!
-//! Each body in `tests/surface/drop_in/` is compiled twice. It returns what it saw: texts of values, errors and
-//! panics. Outside of a model `dpor` must show what std shows, and inside of one so must every execution.
+//! Each body in `tests/surface/drop_in/` is compiled twice. It returns what it saw: texts of values,
+//! errors and panics. Outside of a model `dpor` must show what std shows, and inside of one so must
+//! every execution.
 //! Atomics and `Arc` have a file of their own, `tests/surface/drop_in_atomic.rs`.
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]

@@ -1,9 +1,9 @@
 //! Is anything lost when the process that explores is killed, at whatever moment?
 //!
-//! A child process explores one of these programs with a checkpoint after every few executions, is killed,
-//! and started again until it comes to its end. The executions are numbered and printed with their
-//! schedules, so each child must take up the numbers where the last checkpoint left them, and say of each
-//! number what a child that nobody kills says of it.
+//! A child process explores one of these programs with a checkpoint after every few executions, is
+//! killed, and started again until it comes to its end. The executions are numbered and printed with
+//! their schedules, so each child must take up the numbers where the last checkpoint left them, and
+//! say of each number what a child that lives says of it.
 //!
 //! Moments in time cannot be repeated, so a child kills itself after a drawn number of moments of work:
 //! in the code that is explored, or in the system calls that write a checkpoint. Those are this program's

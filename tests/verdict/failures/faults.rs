@@ -1,7 +1,7 @@
 //! Is a use of memory that is not there a failure like any other, and not the end of the process?
 //!
-//! Where a debug build looks at a pointer itself, a null one is a panic that cannot unwind (`tests/verdict/unwinding/last_words.rs`), so what
-//! is used here is behind one.
+//! Where a debug build looks at a pointer itself, a null one is a panic that cannot unwind
+//! (`tests/verdict/unwinding/last_words.rs`), so what is used here is behind one.
 
 #![cfg(unix)]
 

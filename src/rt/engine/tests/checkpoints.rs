@@ -113,18 +113,22 @@ fn damage(program: &Program, order: &str) {
         .save(&NoStatics)
         .expect("unfinished")
         .expect("no statics");
-    let restores = |bytes: &[u8]| {
+    check_damage(&bytes, |bytes| {
         let mut driver = driver(program, explorer(order, TieBreak::Last));
         driver.restore(bytes, &NoStatics)
-    };
-    assert!(restores(&bytes));
+    });
+}
+
+/// Checks that a checkpoint of another length is none, and that no damage of a bit ends in a panic.
+pub(super) fn check_damage(bytes: &[u8], restores: impl Fn(&[u8]) -> bool) {
+    assert!(restores(bytes));
     for length in 0..bytes.len() {
         assert!(!restores(&bytes[..length]), "cut to {length} bytes");
     }
-    assert!(!restores(&[&bytes[..], &[0]].concat()), "a byte more");
+    assert!(!restores(&[bytes, &[0]].concat()), "a byte more");
     for at in 0..bytes.len() {
         for bit in 0..8 {
-            let mut damaged = bytes.clone();
+            let mut damaged = bytes.to_vec();
             damaged[at] ^= 1 << bit;
             restores(&damaged);
         }
