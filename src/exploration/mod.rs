@@ -238,9 +238,11 @@ fn explored_under(
     {
         // The search within the bound has ended first, with every execution, and has not looked
         // for weak behaviour.
-        let looked = explored(&unbounded, main, None, site)?;
-        passed.ran += looked.ran;
-        passed.weak = looked.weak;
+        let looked = explored(&unbounded, main, None, site);
+        if let Some(looked) = unless_not_deterministic(looked)? {
+            passed.ran += looked.ran;
+            passed.weak = looked.weak;
+        }
     }
     let operation = match &passed.weak {
         WeakMemory::Possible { operation } if !is_given => operation.clone(),
@@ -251,13 +253,14 @@ fn explored_under(
     }
     let first = settings.first_pass_of(operation, &passed);
     let is_bounded = settings.bound().is_some();
-    let mut weak = match explored_behind(first, settings, main, site, passed.elapsed) {
-        // A bound promises less than every execution, and the first part was deterministic: what is
-        // not, such as an epoch in a static of std's, shows only where executions read old values.
-        Err(failure) if is_bounded && failure.kind == FailureKind::NotDeterministic => {
-            return Ok(passed);
+    let weak = explored_behind(first, settings, main, site, passed.elapsed);
+    let mut weak = if is_bounded {
+        match unless_not_deterministic(weak)? {
+            Some(weak) => weak,
+            None => return Ok(passed),
         }
-        weak => weak?,
+    } else {
+        weak?
     };
     if is_bounded && weak.verdict != Verdict::Complete {
         // A bound promises less than every execution, and these came on top of the promise.
@@ -266,6 +269,20 @@ fn explored_under(
     }
     weak.unneeded = passed.unneeded;
     Ok(weak)
+}
+
+/// An exploration on top of the executions that a bound promises, or `None` if the program is not
+/// deterministic in it.
+///
+/// The promised executions were deterministic. An epoch in a static of std's, which no execution
+/// resets, may differ only in later ones, and only where these read old values.
+fn unless_not_deterministic(
+    beyond: Result<Passed, Box<Failure>>,
+) -> Result<Option<Passed>, Box<Failure>> {
+    match beyond {
+        Err(failure) if failure.kind == FailureKind::NotDeterministic => Ok(None),
+        beyond => beyond.map(Some),
+    }
 }
 
 /// [`explored`] under C11, behind a first pass that has taken the `elapsed` time of this run.

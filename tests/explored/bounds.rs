@@ -606,6 +606,53 @@ fn what_is_not_deterministic_under_c11_alone_fails_no_test_within_a_bound() {
     assert_eq!(failure.kind(), FailureKind::NotDeterministic, "{failure}");
 }
 
+/// The search without the bound ends for nothing, so that the one within the bound explores all
+/// executions, and a third one looks for weak behaviour.
+#[test]
+fn what_is_not_deterministic_in_the_look_behind_a_bound_fails_no_test() {
+    static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    /// One of the runs of the search without the bound.
+    const WITHOUT_A_BOUND: usize = 3;
+
+    let explore = |different_from: usize| {
+        RUNS.store(0, SeqCst);
+        let mut builder = Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.thorough = dpor::Thorough::Off;
+        builder.explore(move || {
+            let (x, y) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let run = RUNS.fetch_add(1, SeqCst);
+            if run == WITHOUT_A_BOUND || run >= different_from {
+                x.load(Relaxed);
+            }
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    y.store(1, Relaxed);
+                    x.store(1, Relaxed);
+                    x.store(2, Relaxed);
+                });
+                y.store(1, Relaxed);
+                x.load(Relaxed);
+            });
+        })
+    };
+    let report = explore(usize::MAX).unwrap();
+    let runs = RUNS.load(SeqCst);
+    let promised = runs - report.executions as usize;
+    assert_eq!((report.executions, promised), (6, 8), "{report}");
+    assert_eq!(report.weak, WeakMemory::Impossible, "{report}");
+    for different_from in promised + 1..runs {
+        let report = explore(different_from).unwrap();
+        assert_eq!((report.executions, report.complete), (6, true), "{report}");
+        assert_eq!(report.weak, WeakMemory::Unasked, "{report}");
+    }
+    for different_from in WITHOUT_A_BOUND + 2..promised {
+        let failure = explore(different_from).unwrap_err();
+        let kind = failure.kind();
+        assert_eq!(kind, FailureKind::NotDeterministic, "{failure}");
+    }
+}
+
 #[test]
 fn a_bound_or_an_order_leaves_weak_memory_in() {
     let mut within_two = Builder::new();
