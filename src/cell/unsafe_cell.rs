@@ -107,7 +107,8 @@ impl<T: ?Sized> UnsafeCell<T> {
     where
         F: FnOnce(*const T) -> R,
     {
-        let _access = self.access(false).map(Accessing::of_pointer);
+        let access = self.access(false).map(Accessing::of_pointer);
+        rt::note_found::<T>(access.as_ref());
         f(self.0.get().cast_const())
     }
 
@@ -121,16 +122,21 @@ impl<T: ?Sized> UnsafeCell<T> {
     where
         F: FnOnce(*mut T) -> R,
     {
-        let _access = self.access(true);
-        f(self.0.get())
+        let access = self.access(true);
+        rt::note_found::<T>(access.as_ref());
+        let result = f(self.0.get());
+        rt::note_left::<T>(access.as_ref());
+        result
     }
 
     /// Returns a pointer for reading. The access lasts as long as the pointer. Loom calls this
     /// `get`.
     #[track_caller]
     pub fn read(&self) -> ConstPtr<T> {
+        let access = self.access(false).map(Accessing::of_pointer);
+        rt::note_found::<T>(access.as_ref());
         ConstPtr {
-            access: self.access(false).map(Accessing::of_pointer),
+            access,
             pointer: self.0.get().cast_const(),
         }
     }
@@ -139,8 +145,10 @@ impl<T: ?Sized> UnsafeCell<T> {
     /// calls this `get_mut`.
     #[track_caller]
     pub fn write(&self) -> MutPtr<T> {
+        let access = self.access(true).map(Accessing::of_pointer);
+        rt::note_found::<T>(access.as_ref());
         MutPtr {
-            access: self.access(true).map(Accessing::of_pointer),
+            access,
             pointer: self.0.get(),
         }
     }

@@ -498,9 +498,10 @@ impl Probe<'_> {
         let looks = Looks {
             block: found.end.block().filter(|_| self.settings.simplify > 0),
             callers: callers
-                && nowhere.any(|(operation, site)| {
-                    stands_nowhere(&operation, site) || operation.kind.takes_lock()
-                }),
+                && (found.uses_cells
+                    || nowhere.any(|(operation, site)| {
+                        stands_nowhere(&operation, site) || operation.kind.takes_lock()
+                    })),
             only_bad_memory: false,
         };
         let is_looked_at = looks.block.is_some() || looks.callers;
@@ -529,6 +530,13 @@ impl Probe<'_> {
                 callers.add_data((thread, held.index), held.datum);
             }
         }
+        let here = |thread| names.find(&theirs.path(thread));
+        callers.set_touched(again.touched.into_iter().filter_map(|mut touched| {
+            let is_shown = touched.events as usize <= found.driver.trace.len();
+            touched.access.thread = here(touched.access.thread)?;
+            touched.region = touched.region.with_thread(here)?;
+            is_shown.then_some(touched)
+        }));
         (life, callers)
     }
 }

@@ -5,7 +5,7 @@
 //! memory.
 
 use crate::rt::event::Site;
-use crate::rt::exec::{accesses, context, frees, memory, restore};
+use crate::rt::exec::{accesses, context, frees, held, memory, restore};
 use crate::rt::heap::contents;
 use crate::rt::shim::{Memory, Target};
 use crate::rt::statics;
@@ -41,6 +41,26 @@ impl Accessing {
 impl Drop for Accessing {
     fn drop(&mut self) {
         accesses::end_access((self.address, self.size), self.site, self.lasts);
+    }
+}
+
+/// Notes that this access to a `T` finds this data at its begin, if the execution is run to be
+/// reported and values of the type are shown.
+pub(crate) fn note_found<T: ?Sized>(access: Option<&Accessing>) {
+    note_in_cell::<T>(access, When::Found);
+}
+
+/// [`note_found`] for the data behind an access.
+pub(crate) fn note_left<T: ?Sized>(access: Option<&Accessing>) {
+    note_in_cell::<T>(access, When::Left);
+}
+
+fn note_in_cell<T: ?Sized>(access: Option<&Accessing>, when: When) {
+    if let Some(&Accessing { address, size, .. }) = access {
+        // SAFETY: the access has begun at memory of this size, which the cell of the access is
+        // borrowed for.
+        let datum = unsafe { held::in_cell::<T>(address, size) };
+        held::note_in_cell(address, when, datum);
     }
 }
 
@@ -156,6 +176,7 @@ pub(crate) fn note_written(start: *const u8, size: usize) {
 
 /// Notes that the last event of the thread that runs has found or left this data.
 pub(crate) use crate::rt::event::held::Datum;
+use crate::rt::event::held::When;
 /// Whether data behind locks is to be noted.
 pub(crate) use crate::rt::exec::held::are_asked_for as asks_for_data;
 pub(crate) use crate::rt::exec::held::note as note_data;

@@ -1,7 +1,10 @@
 //! Which mistakes are made over several critical sections?
 
-use dpor::Failure;
+use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::AtomicBool;
+use dpor::sync::atomic::Ordering::{Acquire, Release};
 use dpor::sync::{Mutex, RwLock};
+use dpor::{Failure, hint};
 
 use super::failures::{Named, both, fails};
 
@@ -11,6 +14,7 @@ pub const ALL: &[Named] = &[
     ("lost_update_of_a_reader", lost_update_of_a_reader),
     ("permit_stolen", permit_stolen),
     ("list_taken_twice", list_taken_twice),
+    ("lost_update_of_a_cell", lost_update_of_a_cell),
 ];
 
 fn lost_update_behind_a_lock() -> Failure {
@@ -45,6 +49,50 @@ fn lost_update_of_a_reader() -> Failure {
         };
         let total = both(RwLock::new(-5), add, add);
         assert_eq!(*total.read().unwrap(), 5, "an update was lost");
+    })
+}
+
+/// A lock of the program's own, around a cell.
+struct Spin {
+    taken: AtomicBool,
+    value: UnsafeCell<usize>,
+}
+
+// SAFETY: a thread uses the cell only while it has set `taken`.
+unsafe impl Sync for Spin {}
+// SAFETY: a number may be used by any thread.
+unsafe impl Send for Spin {}
+
+impl Spin {
+    fn locked<R>(&self, f: impl FnOnce(&UnsafeCell<usize>) -> R) -> R {
+        while self.taken.swap(true, Acquire) {
+            hint::spin_loop();
+        }
+        let result = f(&self.value);
+        self.taken.store(false, Release);
+        result
+    }
+
+    fn get(&self) -> usize {
+        // SAFETY: the lock is held.
+        self.locked(|value| value.with(|value| unsafe { *value }))
+    }
+
+    fn set(&self, new: usize) {
+        // SAFETY: the lock is held.
+        self.locked(|value| value.with_mut(|value| unsafe { *value = new }));
+    }
+}
+
+fn lost_update_of_a_cell() -> Failure {
+    fails(|| {
+        let spin = Spin {
+            taken: AtomicBool::new(false),
+            value: UnsafeCell::new(0),
+        };
+        let add = |spin: &Spin| spin.set(spin.get() + 1);
+        let spin = both(spin, add, add);
+        assert_eq!(spin.get(), 2, "an update was lost");
     })
 }
 

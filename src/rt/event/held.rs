@@ -1,6 +1,8 @@
-//! Which data was behind a lock, when an event took or released it?
+//! Which data was behind a lock, when an event took or released it, and which data did an access to
+//! plain memory find and leave?
 
-use super::id::ThreadId;
+use super::id::{Region, ThreadId};
+use super::verdict::Access;
 
 /// Data behind a lock at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,4 +22,25 @@ pub(crate) struct Held {
     /// The index of the event in its thread, counted from 0.
     pub(crate) index: u32,
     pub(crate) datum: Datum,
+}
+
+/// An access to plain memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Touched {
+    pub(crate) access: Access,
+    /// The numbers of events and of fences of the execution before it.
+    pub(crate) events: u32,
+    pub(crate) fences: u32,
+    pub(crate) region: Region,
+    pub(crate) start: usize,
+    /// The data before the access, and behind it if the access may have changed the data.
+    pub(crate) found: Option<Datum>,
+    pub(crate) left: Option<Datum>,
+}
+
+/// The moment at which an access has this data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum When {
+    Found,
+    Left,
 }

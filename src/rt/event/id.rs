@@ -159,6 +159,21 @@ impl Region {
         }
     }
 
+    /// The same place where its thread has the name that `of` gives; `None` if it gives none.
+    pub(crate) fn with_thread(
+        mut self,
+        of: impl FnOnce(ThreadId) -> Option<ThreadId>,
+    ) -> Option<Region> {
+        if let Region::Stack { thread, .. }
+        | Region::Heap { thread, .. }
+        | Region::Thread(thread)
+        | Region::Token(thread) = &mut self
+        {
+            *thread = of(*thread)?;
+        }
+        Some(self)
+    }
+
     /// The place at this offset in the same block. Places outside blocks stay as they are.
     fn at(mut self, at: usize) -> Region {
         if let Region::Heap { offset, .. } = &mut self {

@@ -16,7 +16,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::rc::Rc;
 
-use crate::rt::event::held::Held;
+use crate::rt::event::held::{Datum, Held, Touched, When};
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::{Site, foreign};
@@ -27,6 +27,9 @@ const STACKS_MAX: usize = 100;
 
 /// The most critical sections' begins and ends of an execution with data that is kept.
 const HELD_MAX: usize = 10_000;
+
+/// The most accesses to plain memory of an execution that are kept.
+const TOUCHED_MAX: usize = 10_000;
 
 /// An operation with a site outside of the program's source.
 #[derive(Debug)]
@@ -75,6 +78,8 @@ pub(crate) struct Callers {
     calls: RefCell<Vec<Call>>,
     /// The data behind the locks that the execution took and released.
     held: RefCell<Vec<Held>>,
+    /// The accesses to plain memory.
+    touched: RefCell<Vec<Touched>>,
     /// The wakers that were cloned last, at most one for each thread.
     cloned: RefCell<Vec<ClonedWaker>>,
     unseen: RefCell<Vec<UnseenWaker>>,
@@ -120,6 +125,38 @@ impl Callers {
     /// The data that was noted since the last call of this function.
     pub(crate) fn take_held(&self) -> Vec<Held> {
         mem::take(&mut self.held.borrow_mut())
+    }
+
+    /// Notes an access to plain memory.
+    #[cold]
+    pub(super) fn note_touched(&self, touched: Touched) {
+        let mut all = self.touched.borrow_mut();
+        if all.len() < TOUCHED_MAX {
+            all.push(touched);
+        }
+    }
+
+    /// Notes what the last access of a thread to the memory at this address has found or left.
+    #[cold]
+    pub(super) fn note_touched_data(
+        &self,
+        (thread, start): (ThreadId, usize),
+        when: When,
+        datum: Datum,
+    ) {
+        let mut all = self.touched.borrow_mut();
+        let is_it = |it: &&mut Touched| (it.access.thread, it.start) == (thread, start);
+        if let Some(touched) = all.iter_mut().rev().find(is_it) {
+            match when {
+                When::Found => touched.found = Some(datum),
+                When::Left => touched.left = Some(datum),
+            }
+        }
+    }
+
+    /// The accesses that were noted since the last call of this function.
+    pub(crate) fn take_touched(&self) -> Vec<Touched> {
+        mem::take(&mut self.touched.borrow_mut())
     }
 
     /// Notes that a thread with this number of events has cloned the waker of its task.
@@ -176,6 +213,7 @@ impl Callers {
     pub(super) fn forget(&self) {
         self.calls.borrow_mut().clear();
         self.held.borrow_mut().clear();
+        self.touched.borrow_mut().clear();
         self.cloned.borrow_mut().clear();
         self.unseen.borrow_mut().clear();
         self.rounds.borrow_mut().clear();

@@ -1,15 +1,17 @@
-//! Which data did a critical section find behind its lock, and which data did it leave there?
+//! Which data did a critical section find behind its lock, and which data did it leave there? And
+//! which data did an access to a cell find and leave?
 //!
 //! Only the execution that is run to be reported looks at data, so looking costs the exploration
 //! nothing. Data is shown if its type is a number, a `bool`, a `char`, a raw pointer, or a short
-//! array of numbers: all bytes of such a value are initialised, and a copy of it runs no code. Of
-//! other data the report tells only whether its bytes are the same.
+//! array of numbers: such a value has no padding, and a copy of it runs no code. Of other data
+//! behind locks the report tells only whether its bytes are the same.
 
 use std::any::{TypeId, type_name};
+use std::fmt;
 use std::marker::PhantomData;
 
 use super::{aside, context};
-use crate::rt::event::held::{Datum, Held};
+use crate::rt::event::held::{Datum, Held, When};
 use crate::rt::heap::contents;
 use crate::rt::rare::rarely;
 
@@ -37,38 +39,91 @@ fn identity<T: ?Sized>() -> TypeId {
     of.identity()
 }
 
-/// The data, if it has any bytes.
-fn datum_of<T: ?Sized>(data: &T) -> Option<Datum> {
-    let bytes = size_of_val(data);
-    let address = (&raw const *data).cast::<()>();
+/// A type with values that are shown.
+trait Plain: fmt::Debug + Sized + 'static {
+    /// The value at this address, if the bytes there are one.
+    ///
+    /// # Safety
+    ///
+    /// The memory of the type's size at the address can be read. It need not be initialised.
+    unsafe fn at(address: usize) -> Option<Self>;
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {
+        $(
+            impl Plain for $number {
+                unsafe fn at(address: usize) -> Option<Self> {
+                    // SAFETY: the caller's promise.
+                    Some(<$number>::from_ne_bytes(unsafe { contents::bytes(address) }))
+                }
+            }
+        )*
+    };
+}
+numbers!(
+    u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64
+);
+
+impl Plain for bool {
+    unsafe fn at(address: usize) -> Option<bool> {
+        // SAFETY: the caller's promise.
+        let byte = unsafe { u8::at(address) }?;
+        [false, true].get(usize::from(byte)).copied()
+    }
+}
+
+impl Plain for char {
+    unsafe fn at(address: usize) -> Option<char> {
+        // SAFETY: the caller's promise.
+        char::from_u32(unsafe { u32::at(address) }?)
+    }
+}
+
+/// The value of a `T` of this size in bytes at this address, if values of `T` are shown.
+///
+/// # Safety
+///
+/// The memory can be read. It need not be initialised.
+unsafe fn value_at<T: ?Sized>(address: usize, bytes: usize) -> Option<Datum> {
     macro_rules! one_of {
-            ($($plain:ty),*) => {
-                $(
-                    if identity::<T>() == TypeId::of::<$plain>() {
-                        // SAFETY: the type of the data is this one, which is `Copy`.
-                        return Some(Datum::Value(format!("{:?}", unsafe { *address.cast::<$plain>() })));
-                    }
-                    if identity::<T>() == TypeId::of::<[$plain; 2]>() {
-                        // SAFETY: as above.
-                        return Some(Datum::Value(format!("{:?}", unsafe { *address.cast::<[$plain; 2]>() })));
-                    }
-                )*
-            };
-        }
+        ($($plain:ty),*) => {
+            $(
+                // SAFETY: the memory has the size of the type, by the caller's promise.
+                let read = |nth: usize| unsafe { <$plain>::at(address + nth * size_of::<$plain>()) };
+                if identity::<T>() == TypeId::of::<$plain>() {
+                    return Some(Datum::Value(format!("{:?}", read(0)?)));
+                }
+                if identity::<T>() == TypeId::of::<[$plain; 2]>() {
+                    return Some(Datum::Value(format!("{:?}", [read(0)?, read(1)?])));
+                }
+            )*
+        };
+    }
     one_of!(
         bool, char, u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64
     );
+    // No path begins like the name of a raw pointer. One of this size consists of its address only.
     let name = type_name::<T>();
     let is_pointer = name.starts_with("*const ") || name.starts_with("*mut ");
     if is_pointer && bytes == size_of::<*const ()>() {
-        // SAFETY: no path begins like the name of a raw pointer, and this one consists of its
-        // address only.
-        let pointer = unsafe { *address.cast::<*const ()>() };
-        return Some(Datum::Pointer(pointer.addr() as u64));
+        // SAFETY: the caller's promise.
+        let pointer = unsafe { usize::at(address) }?;
+        return Some(Datum::Pointer(pointer as u64));
     }
+    None
+}
+
+/// The data, if it has any bytes.
+fn datum_of<T: ?Sized>(data: &T) -> Option<Datum> {
+    let (address, bytes) = ((&raw const *data).expose_provenance(), size_of_val(data));
     // SAFETY: the memory of a reference can be read.
-    let hash = || unsafe { contents::of_bytes(address.expose_provenance(), bytes) };
-    (bytes > 0).then(|| Datum::Bytes(hash()))
+    let value = unsafe { value_at::<T>(address, bytes) };
+    value.or_else(|| {
+        // SAFETY: as above.
+        let hash = || unsafe { contents::of_bytes(address, bytes) };
+        (bytes > 0).then(|| Datum::Bytes(hash()))
+    })
 }
 
 /// Whether the execution is run to be reported.
@@ -107,6 +162,34 @@ pub(crate) fn note(datum: Option<Datum>) {
                     datum,
                 });
             }
+        });
+    }
+}
+
+/// The value in a cell of a `T` of this size in bytes at this address, if values of `T` are shown
+/// and the execution is run to be reported.
+///
+/// # Safety
+///
+/// The memory can be read. It need not be initialised.
+pub(crate) unsafe fn in_cell<T: ?Sized>(address: usize, bytes: usize) -> Option<Datum> {
+    if !are_asked_for() {
+        return None;
+    }
+    // SAFETY: the caller's promise. The text of the data is no allocation of the program.
+    let value = context::with(|_| unsafe { value_at::<T>(address, bytes) });
+    value.ok().flatten()
+}
+
+/// Notes that the last access of the thread that runs to the memory at this address has found or
+/// left this data.
+pub(crate) fn note_in_cell(start: usize, when: When, datum: Option<Datum>) {
+    if let Some(datum) = datum {
+        let _ = context::with(|runtime| {
+            let thread = runtime.current.get();
+            runtime
+                .callers
+                .note_touched_data((thread, start), when, datum);
         });
     }
 }

@@ -8,6 +8,7 @@ use super::context::{Inner, Runtime, with_any};
 use super::permitted::{Behaviour, Possible};
 use crate::rt::coroutine::Fault;
 use crate::rt::event::Site;
+use crate::rt::event::held::Touched;
 use crate::rt::event::id::{Extent, ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
 use crate::rt::event::verdict::{Access, Accessed, BadMemory, Block, Effect, End, Gone, Wrong};
@@ -283,6 +284,9 @@ impl Runtime {
             match inner.races.begin(cell, object, region, access) {
                 Ok(()) => {
                     inner.note_contents(&self.heap, access, cell);
+                    if rarely!(self.callers.are_asked_for()) {
+                        self.note_touched(&inner, access, cell, region);
+                    }
                     return Some(());
                 }
                 Err(mut race) => {
@@ -297,6 +301,32 @@ impl Runtime {
             }
         };
         self.fail(End::DataRace(race))
+    }
+}
+
+impl Runtime {
+    /// Notes an access for the report.
+    #[cold]
+    fn note_touched(
+        &self,
+        inner: &Inner,
+        access: Access,
+        (start, _): (usize, usize),
+        region: Option<Region>,
+    ) {
+        let located = || self.locate(&inner.stacks, &inner.ended, start).ok();
+        if let Some(region) = region.or_else(located) {
+            let trace = &inner.driver.trace;
+            self.callers.note_touched(Touched {
+                access,
+                events: trace.len() as u32,
+                fences: trace.fences().len() as u32,
+                region,
+                start,
+                found: None,
+                left: None,
+            });
+        }
     }
 }
 

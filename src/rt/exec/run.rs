@@ -21,7 +21,7 @@ use super::context::{self, Inner, Runtime, enter};
 use super::faults;
 use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
-use crate::rt::event::held::Held;
+use crate::rt::event::held::{Held, Touched};
 use crate::rt::exec::interrupts;
 use crate::rt::exec::panics::begun;
 use crate::rt::exec::permitted::Permitted;
@@ -63,6 +63,10 @@ pub(crate) struct Found {
     pub(crate) callers: Vec<Call>,
     /// The data behind locks, if the callers were asked for.
     pub(crate) held: Vec<Held>,
+    /// The accesses to plain memory, if the callers were asked for.
+    pub(crate) touched: Vec<Touched>,
+    /// Whether the execution, or one before it, has used plain memory that is watched.
+    pub(crate) uses_cells: bool,
     pub(crate) payload: Option<Box<dyn Any + Send>>,
 }
 
@@ -176,6 +180,8 @@ pub(crate) fn explore(
     let (watched, faulted) = (runtime.heap.take_watched(), runtime.faulted.take());
     let callers = runtime.callers.take();
     let held = runtime.callers.take_held();
+    let touched = runtime.callers.take_touched();
+    let uses_cells = runtime.inner.get_mut().races.is_active();
     driver.end();
     Explored::Failed(Box::new(Found {
         end,
@@ -189,6 +195,8 @@ pub(crate) fn explore(
         watched,
         callers,
         held,
+        touched,
+        uses_cells,
         payload,
     }))
 }
@@ -217,7 +225,7 @@ fn fails(
     loop {
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
-        drop(runtime.callers.take_held());
+        drop((runtime.callers.take_held(), runtime.callers.take_touched()));
         let unseen_wakers = runtime.callers.take_unseen();
         let rounds = runtime.callers.rounds();
         let recorded_outcome = runtime.recorded_outcome.take();

@@ -47,6 +47,17 @@ pub(crate) unsafe fn of_bytes(start: usize, size: usize) -> u64 {
     }
 }
 
+/// The bytes of this memory.
+///
+/// # Safety
+///
+/// The memory can be read.
+pub(crate) unsafe fn bytes<const N: usize>(start: usize) -> [u8; N] {
+    let start = black_box(start);
+    // SAFETY: the caller guarantees that the memory can be read.
+    std::array::from_fn(|at| unsafe { read::<u8>(start + at) })
+}
+
 /// [`of_bytes`] for data that is not one number.
 ///
 /// # Safety

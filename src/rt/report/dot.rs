@@ -72,8 +72,8 @@ fn columns(out: &mut String, execution: &Execution) {
         let _ = writeln!(out, "  subgraph cluster_{index} {{");
         let _ = writeln!(out, "    label={}; color=gray;", quoted(thread.shown()));
         let mut chain = Vec::new();
-        let mut asides = execution.unnumbered.iter();
-        let mut asides = asides.by_ref().filter(|it| it.thread == index).peekable();
+        let asides = execution.unnumbered.iter().enumerate();
+        let mut asides = asides.filter(|(_, it)| it.thread == index).peekable();
         let mut panics = earlier_panics(execution, index).peekable();
         let fences = execution.fences.iter().enumerate();
         let mut fences = fences.filter(|(_, fence)| fence.thread == index).peekable();
@@ -89,8 +89,8 @@ fn columns(out: &mut String, execution: &Execution) {
             while let Some((nth, fence)) = fences.next_if(|(_, it)| it.after < event.number) {
                 chain.push(draw_fence(out, nth, fence));
             }
-            while let Some(aside) = asides.next_if(|aside| aside.after < event.number) {
-                chain.push(aside.draw(out));
+            while let Some((nth, aside)) = asides.next_if(|(_, it)| it.after < event.number) {
+                chain.push(aside.draw(out, nth));
             }
             let name = name_of(execution, event);
             if let Some(fold) = fold_of(execution, event) {
@@ -107,7 +107,7 @@ fn columns(out: &mut String, execution: &Execution) {
             chain.push(name);
         }
         chain.extend(fences.map(|(nth, fence)| draw_fence(out, nth, fence)));
-        chain.extend(asides.map(|aside| aside.draw(out)));
+        chain.extend(asides.map(|(nth, aside)| aside.draw(out, nth)));
         chain.extend(panics.map(|panic| panic.draw(out)));
         chain.extend(last(out, execution, index));
         for pair in chain.windows(2) {
@@ -167,11 +167,12 @@ fn earlier_panics(execution: &Execution, thread: usize) -> impl Iterator<Item = 
 }
 
 impl Aside {
-    /// The node's name.
-    fn draw(&self, out: &mut String) -> String {
+    /// Draws the node of this action, the one of this number. Returns the node's name.
+    fn draw(&self, out: &mut String, nth: usize) -> String {
         let text = self.place.as_ref().and_then(|place| place.text.as_deref());
         let (name, style) = match self.role {
             "locals" => (format!("l{}", self.thread), ""),
+            "access" => (format!("a{nth}"), ""),
             role => (role.to_owned(), FAILED),
         };
         node_at(out, &name, &self.words, &self.at, text, style);

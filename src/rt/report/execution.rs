@@ -23,6 +23,7 @@ use super::places::FileLine;
 use super::source::Sources;
 use super::table::{self, Remarks};
 use super::text;
+use super::touched;
 use super::view::View;
 use super::words::Names;
 use crate::rt::event;
@@ -295,9 +296,12 @@ impl<'a> Gathering<'a> {
             }
             gathering.meet_object(event.operation.object, site_of(view.machine, event));
         }
-        // A thread may have made a fence and no event yet.
+        // A thread may have made a fence or an access and no event yet.
         for fence in view.trace.fences() {
             gathering.meet_thread(fence.thread);
+        }
+        for touched in touched::shown(view.callers, view.end) {
+            gathering.meet_thread(touched.access.thread);
         }
         for waiting in view.end.stuck() {
             gathering.meet_thread(waiting.thread);

@@ -24,6 +24,7 @@ pub(crate) mod source;
 mod stops;
 mod table;
 pub(crate) mod text;
+mod touched;
 mod unnumbered;
 mod unseen;
 pub(crate) mod view;

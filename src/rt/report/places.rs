@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::source::Around;
-use crate::rt::event::held::Datum;
+use crate::rt::event::held::{Datum, Touched};
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::Blocked;
 use crate::rt::event::{Event, Site, Trace, is_of_std};
@@ -24,13 +24,14 @@ pub(crate) struct Life {
     pub(crate) faulted: Option<String>,
 }
 
-/// The callers of operations with a site outside the program, and the data behind locks, as far as
-/// they are known. The key is the thread, and the index of the operation's event in that thread;
-/// the event may not have happened yet.
+/// The callers of operations with a site outside the program, the data behind locks, and the
+/// accesses to plain memory, as far as they are known. The key is the thread, and the index of the
+/// operation's event in that thread; the event may not have happened yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Callers {
     places: BTreeMap<(ThreadId, u32), FileLine>,
     data: BTreeMap<(ThreadId, u32), Datum>,
+    touched: Vec<Touched>,
 }
 
 impl Callers {
@@ -42,7 +43,7 @@ impl Callers {
         let known = stacks.filter_map(|(event, stack)| Some((event, line(stack, site)?)));
         Callers {
             places: known.collect(),
-            data: BTreeMap::new(),
+            ..Callers::default()
         }
     }
 
@@ -58,6 +59,15 @@ impl Callers {
     /// The data behind the lock that the event takes, releases or downgrades.
     pub(super) fn data(&self, event: &Event) -> Option<&Datum> {
         self.data.get(&(event.thread, event.index))
+    }
+
+    /// Sets the accesses to plain memory, in their order.
+    pub(crate) fn set_touched(&mut self, touched: impl Iterator<Item = Touched>) {
+        self.touched = touched.collect();
+    }
+
+    pub(super) fn touched(&self) -> &[Touched] {
+        &self.touched
     }
 
     /// The place where a waiting thread called its operation. The events of the thread are in this

@@ -1,15 +1,17 @@
 //! Which rows of the table are no events?
 //!
 //! An access to plain memory, a free and a fence cost no step of the exploration, so they have no
-//! numbers. But the table shows the two accesses that a failure is about, and fences, at the time
-//! they happened: behind the last event of their thread before them.
+//! numbers. But the table shows the accesses to memory that threads share, those that a failure is
+//! about, and fences, at the time they happened: behind the last event of their thread before them.
 
 use std::collections::BTreeMap;
 
 use super::memory::{is_seen_from_its_stack, used_raw};
 use super::places::FileLine;
+use super::touched;
 use super::view::{View, place};
 use super::words::Names;
+use crate::rt::event::held::Touched;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
@@ -38,6 +40,8 @@ pub(super) enum Role {
     Use,
     /// A fence, which the failure need not be about.
     Fence,
+    /// An access to plain memory on the way to the failure.
+    Access,
     /// The thread begins to drop its thread-local variables.
     Locals,
 }
@@ -98,7 +102,13 @@ fn locals_dropped(view: &View<'_>) -> impl Iterator<Item = (ThreadId, usize)> {
 /// The rows for the failure and the fences.
 pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
     let mut rows = Rows::new();
-    for fence in view.trace.fences() {
+    let mut accesses = touched::shown(view.callers, view.end)
+        .into_iter()
+        .peekable();
+    for (nth, fence) in view.trace.fences().iter().enumerate() {
+        while let Some(touched) = accesses.next_if(|it| it.fences as usize <= nth) {
+            add(&mut rows, touched.events, of_touched(touched, view, names));
+        }
         let row = Unnumbered {
             role: Role::Fence,
             thread: fence.thread,
@@ -109,11 +119,10 @@ pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
             },
             stands: Stands::At(fence.site),
         };
-        let there = rows.entry(fence.before as usize).or_default();
-        // A loop may make the same fence again and again.
-        if there.last() != Some(&row) {
-            there.push(row);
-        }
+        add(&mut rows, fence.before, row);
+    }
+    for touched in accesses {
+        add(&mut rows, touched.events, of_touched(touched, view, names));
     }
     for (thread, before) in locals_dropped(view) {
         rows.entry(before).or_default().push(Unnumbered {
@@ -129,6 +138,54 @@ pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
         _ => {}
     }
     rows
+}
+
+/// Adds a row, unless it is the same as the row in front of it: a loop may make the same fence or
+/// the same access again and again.
+fn add(rows: &mut Rows, before: u32, row: Unnumbered) {
+    let there = rows.entry(before as usize).or_default();
+    if there.last() != Some(&row) {
+        there.push(row);
+    }
+}
+
+/// The row for an access to plain memory.
+fn of_touched(touched: &Touched, view: &View<'_>, names: &Names<'_>) -> Unnumbered {
+    Unnumbered {
+        role: Role::Access,
+        thread: touched.access.thread,
+        words: names.touched(touched, view.end),
+        stands: Stands::At(touched.access.site),
+    }
+}
+
+/// Replaces the last row of this access among the rows behind the given number of events of its
+/// thread. Without one, returns the new row.
+fn replace(
+    rows: &mut Rows,
+    view: &View<'_>,
+    (thread, events): (ThreadId, u32),
+    new: Unnumbered,
+) -> Option<Unnumbered> {
+    let there = rows.get_mut(&behind(view, thread, events));
+    let mut there = there.into_iter().flatten().rev();
+    let is_same = |row: &&mut Unnumbered| {
+        row.role == Role::Access
+            && (row.thread, &row.stands) == (new.thread, &new.stands)
+            && row.words.split(' ').next() == new.words.split(' ').next()
+    };
+    match there.find(is_same) {
+        Some(row) => {
+            // The row has the values of the access, too.
+            let words = match row.words.starts_with(&new.words) {
+                true => std::mem::take(&mut row.words),
+                false => new.words,
+            };
+            *row = Unnumbered { words, ..new };
+            None
+        }
+        None => Some(new),
+    }
 }
 
 fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace) {
@@ -161,10 +218,12 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
             },
             _ => row,
         };
-        match ends {
+        let at = (first.thread, first.after);
+        match (replace(rows, view, at, begins), &ends) {
+            (None, _) => {}
             // The number of fences before the first access is unknown.
-            Some(_) => put(rows, behind(view, first.thread, first.after), begins),
-            None => put_in_front(rows, view, race, (first.thread, first.after), begins),
+            (Some(begins), Some(_)) => put(rows, behind(view, first.thread, first.after), begins),
+            (Some(begins), None) => put_in_front(rows, view, race, at, begins),
         }
         if let Some((events, ends)) = ends {
             put_in_front(rows, view, race, (first.thread, events), ends);

@@ -22,7 +22,8 @@ use self::timeouts::Unnotified;
 use super::changes;
 use super::places::Callers;
 use super::source::Sources;
-use crate::rt::event::held::Datum;
+use super::touched;
+use crate::rt::event::held::{Datum, Touched};
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{
@@ -41,6 +42,8 @@ pub(super) struct Names<'a> {
     objects: BTreeMap<ObjectId, String>,
     /// The plain memory that the failure is about.
     memory: Option<String>,
+    /// The other plain memory that the table shows.
+    cells: HashMap<Region, String>,
     /// The objects that are the tokens of tasks.
     tasks: BTreeSet<ObjectId>,
     /// How the waits ended that no notification ended.
@@ -151,12 +154,33 @@ impl<'a> Names<'a> {
             _ => None,
         };
         let data = data::words((trace, callers), machine, &pointers);
+        taken.take(memory.as_deref().unwrap_or_default());
+        let mut cells: HashMap<Region, String> = HashMap::new();
+        for touched in touched::shown(callers, end) {
+            let region = touched.region;
+            if Some(region) == touched::of_failure(end) || cells.contains_key(&region) {
+                continue;
+            }
+            let mut its = objects.keys();
+            let object = its.find(|object| machine.names.place(**object).region == region);
+            let name = object.map(|object| objects[object].clone()).or_else(|| {
+                let given = machine.names.label_of(region).map(on_one_line);
+                let site = touched.access.site;
+                let named =
+                    given.or_else(|| written(site, region, machine, &pointers, &mut sources));
+                named.map(|name| taken.unlike(name))
+            });
+            if let Some(name) = name {
+                cells.insert(region, name);
+            }
+        }
         Names {
             machine,
             data,
             threads,
             objects,
             memory,
+            cells,
             tasks,
             unnotified: timeouts::unnotified(trace, machine),
             pointers,
@@ -182,6 +206,24 @@ impl<'a> Names<'a> {
     /// at each access, although the program may use another one at each.
     pub(super) fn memory(&self) -> Option<&str> {
         self.memory.as_deref()
+    }
+
+    /// The words for an access to plain memory, with its values.
+    pub(super) fn touched(&self, touched: &Touched, end: &End) -> String {
+        let name = match Some(touched.region) == touched::of_failure(end) {
+            true => self.memory(),
+            false => self.cells.get(&touched.region).map(String::as_str),
+        };
+        let mut words = touched::verb(touched.access.effect).to_owned();
+        if let Some(name) = name {
+            words = format!("{words} {name}");
+        }
+        let value = |datum: &Option<Datum>| self.datum(datum.as_ref()?);
+        match (value(&touched.found), value(&touched.left)) {
+            (Some(found), Some(left)) if found != left => format!("{words} ({found} -> {left})"),
+            (_, Some(value)) | (Some(value), None) => format!("{words} ({value})"),
+            (None, None) => words,
+        }
     }
 
     /// The objects with a region that satisfies `like`.

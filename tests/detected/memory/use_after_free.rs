@@ -92,7 +92,7 @@ fn a_cell_that_the_test_has_named_is_called_so_when_it_is_gone() {
     });
     let told = [
         "main.1 frees the block, and nothing orders a read of payload by main before that",
-        " -  read payload  ",
+        " -  read payload (7)  ",
     ];
     tells(&failure, &told);
     assert!(!failure.to_string().contains("(*node)"), "{failure}");

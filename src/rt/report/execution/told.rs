@@ -17,7 +17,8 @@ use crate::rt::report::unnumbered::{self, Role, Stands};
 /// How many lines of the source are kept above and below a place.
 const CONTEXT: u32 = 3;
 
-/// An action of a thread that is no event, and that the failure is about.
+/// An action of a thread that is no event: one that the failure is about, or one on the way to the
+/// failure.
 #[derive(Clone, Debug, Serialize)]
 pub(in super::super) struct Aside {
     pub(in super::super) role: &'static str,
@@ -60,13 +61,13 @@ impl Aside {
             Role::Gone => "gone",
             Role::Use => "use",
             Role::Fence => "fence",
+            Role::Access => "access",
             Role::Locals => "locals",
         }
     }
 }
 
-/// The actions that the failure is about and that are no events, in the order in which they
-/// happened.
+/// The actions that are no events, except fences, in the order in which they happened.
 pub(super) fn asides(data: &mut Gathering<'_>, remarks: &Remarks) -> Vec<Aside> {
     let rows = unnumbered::rows(data.view, &data.names);
     let rows = rows

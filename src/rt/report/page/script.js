@@ -41,7 +41,7 @@ const rows = [];
   }
   for (const it of data.unnumbered) {
     const place = it.place ?? { file: "", line: 0, column: 0, text: null, instead: it.at };
-    const failed = it.role === "locals" ? undefined : it.role;
+    const failed = it.role === "locals" || it.role === "access" ? undefined : it.role;
     add(it.after, { failed, thread: it.thread, words: it.words, place, switch: it.switch });
   }
   for (const it of outcome.earlier_panics) {
