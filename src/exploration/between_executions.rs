@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
             settings,
             start,
             before: driver.stats.begun(),
-            progress: Progress::new(start, settings.progress, settings.max_duration.is_some()),
+            progress: Progress::new(start, settings),
             checkpoint,
             site,
             stopped: None,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::config::Builder;
 use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;
 use crate::rt::object::machine::WaitsAt;
@@ -45,6 +46,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Shows the progress of one exploration, if the user wants to see it.
 pub(crate) struct Progress {
+    awaits: Awaits,
     style: Style,
     start: Instant,
     /// The time of the next output.
@@ -56,6 +58,15 @@ pub(crate) struct Progress {
     every: u32,
     left: u32,
     shares: Shares,
+}
+
+/// Whether loops that wait are explored as one step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Awaits {
+    On,
+    Off,
+    /// They are not, and the setting for it would change nothing, because a bound is set.
+    Bounded,
 }
 
 /// The shown part of the total number of executions.
@@ -118,10 +129,11 @@ impl Style {
 }
 
 impl Progress {
-    /// Creates the progress of an exploration that begins now. `wanted` is the user's setting.
-    /// Without a setting the progress is shown unless the test harness captures the output of
-    /// tests; then it is one line, unless the exploration `ends` after a set time.
-    pub(crate) fn new(start: Instant, wanted: Option<bool>, ends: bool) -> Progress {
+    /// Creates the progress of an exploration that begins now. Unless the settings say whether to
+    /// show the progress, it is shown if the test harness does not capture the output of tests;
+    /// otherwise it is one line, unless the exploration ends after a set time.
+    pub(crate) fn new(start: Instant, settings: &Builder) -> Progress {
+        let (wanted, ends) = (settings.progress, settings.max_duration.is_some());
         let captured = || CAPTURED.try_with(|it| *it).unwrap_or(true);
         let style = match wanted.unwrap_or_else(|| !captured()) {
             false if wanted.is_none() && !ends => Style::Once,
@@ -129,11 +141,17 @@ impl Progress {
             true if *HIDDEN => Style::Lines,
             true => Style::Bar(None),
         };
-        Progress::of(start, style)
+        let awaits = match settings.await_loops {
+            _ if settings.bound().is_some() => Awaits::Bounded,
+            true => Awaits::On,
+            false => Awaits::Off,
+        };
+        Progress::of(start, style, awaits)
     }
 
-    fn of(start: Instant, style: Style) -> Progress {
+    fn of(start: Instant, style: Style, awaits: Awaits) -> Progress {
         Progress {
+            awaits,
             next: start + style.pause(),
             style,
             start,
@@ -175,7 +193,10 @@ impl Progress {
             // If standard error is closed, the line is not wanted.
             Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
             Style::Once => {
-                drop(std::io::stderr().write_all(still(&text, first_hint(driver)).as_bytes()));
+                drop(
+                    std::io::stderr()
+                        .write_all(still(&text, first_hint(driver), self.awaits).as_bytes()),
+                );
                 self.style = Style::Nothing;
             }
             Style::Bar(bar) => {
@@ -232,9 +253,16 @@ pub(crate) fn above_captured(text: &str) {
 }
 
 /// Returns the single line for an exploration that takes long.
-fn still(text: &str, hint: Option<Site>) -> String {
-    let waits = hint.map_or(String::new(), |hint| {
-        format!("; threads wait at {hint}, and DPOR_AWAIT_LOOPS=1 takes each wait for one step")
+fn still(text: &str, hint: Option<Site>, awaits: Awaits) -> String {
+    let advice = match awaits {
+        Awaits::On => None,
+        Awaits::Off => Some(""),
+        Awaits::Bounded => Some(", if no bound is set"),
+    };
+    let waits = hint.zip(advice).map_or(String::new(), |(hint, on_what)| {
+        format!(
+            "; threads wait at {hint}, and DPOR_AWAIT_LOOPS=1 takes each wait for one step{on_what}"
+        )
     });
     format!(
         "dpor: still exploring: {text}; DPOR_PROGRESS=1 shows more of this, and DPOR_MAX_DURATION=60 stops after so many seconds \
@@ -408,18 +436,37 @@ mod tests {
     fn what_nobody_has_asked_for_is_told_after_a_minute() {
         let start = Instant::now();
         let seconds = |seconds| start + Duration::from_secs(seconds);
-        let mut progress = Progress::of(start, Style::Once);
+        let mut progress = Progress::of(start, Style::Once, Awaits::Off);
         assert!(!progress.is_due(seconds(59)));
         assert!(progress.is_due(seconds(60)));
-        let mut lines = Progress::of(start, Style::Lines);
+        let mut lines = Progress::of(start, Style::Lines, Awaits::Off);
         assert!([5, 9, 11].map(|it| lines.is_due(seconds(it))) == [true, false, true]);
         let text = still(
             &line((9, 0), Share::Unknown, LONG, Some("queue_is_fifo")),
             None,
+            Awaits::Off,
         );
         let told =
             "dpor: still exploring: 9 executions, 60 s, queue_is_fifo; DPOR_PROGRESS=1 shows ";
         assert!(text.starts_with(told), "{text}");
+    }
+
+    #[test]
+    fn a_setting_is_named_only_where_it_helps() {
+        let hint: Site = std::panic::Location::caller();
+        let text = |awaits| still("9 executions", Some(hint), awaits);
+        let off = text(Awaits::Off);
+        assert!(
+            off.contains("DPOR_AWAIT_LOOPS=1 takes each wait for one step\n"),
+            "{off}"
+        );
+        let bounded = text(Awaits::Bounded);
+        assert!(
+            bounded.contains("one step, if no bound is set\n"),
+            "{bounded}"
+        );
+        let on = text(Awaits::On);
+        assert!(!on.contains("DPOR_AWAIT_LOOPS"), "{on}");
     }
 
     /// Returns the text on a terminal of this width after a bar was drawn there, at 10 and then at
