@@ -7,6 +7,7 @@
 use crate::rt::event::Site;
 use crate::rt::exec::{accesses, context, frees, held, memory, restore};
 use crate::rt::heap::contents;
+use crate::rt::rare::rarely;
 use crate::rt::shim::{Memory, Target};
 use crate::rt::statics;
 
@@ -19,6 +20,8 @@ pub(crate) struct Accessing {
     /// Whether the access lasts until this value is dropped. Otherwise it lasts until the last
     /// event before the drop, and continues at [`Accessing::resume`].
     lasts: bool,
+    /// Whether the execution is run to be reported.
+    is_told: bool,
 }
 
 impl Accessing {
@@ -30,6 +33,15 @@ impl Accessing {
     pub(crate) fn of_pointer(mut self) -> Accessing {
         self.lasts = false;
         self
+    }
+
+    /// Notes what is in the cell of a `T` now.
+    #[cold]
+    fn note<T: ?Sized>(&self, when: When) {
+        // SAFETY: the access has begun at memory of this size, which belongs to a cell that is
+        // borrowed meanwhile.
+        let datum = unsafe { held::in_cell::<T>(self.address, self.size) };
+        held::note_in_cell(self.address, when, datum);
     }
 
     /// The access continues at this point.
@@ -46,21 +58,18 @@ impl Drop for Accessing {
 
 /// Notes that this access to a `T` finds this data at its begin, if the execution is run to be
 /// reported and values of the type are shown.
+#[inline]
 pub(crate) fn note_found<T: ?Sized>(access: Option<&Accessing>) {
-    note_in_cell::<T>(access, When::Found);
+    if let Some(access) = access.filter(|access| rarely!(access.is_told)) {
+        access.note::<T>(When::Found);
+    }
 }
 
 /// [`note_found`] for the data behind an access.
+#[inline]
 pub(crate) fn note_left<T: ?Sized>(access: Option<&Accessing>) {
-    note_in_cell::<T>(access, When::Left);
-}
-
-fn note_in_cell<T: ?Sized>(access: Option<&Accessing>, when: When) {
-    if let Some(&Accessing { address, size, .. }) = access {
-        // SAFETY: the access has begun at memory of this size, which the cell of the access is
-        // borrowed for.
-        let datum = unsafe { held::in_cell::<T>(address, size) };
-        held::note_in_cell(address, when, datum);
+    if let Some(access) = access.filter(|access| rarely!(access.is_told)) {
+        access.note::<T>(When::Left);
     }
 }
 
@@ -71,12 +80,13 @@ pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
     let site = context::here();
     let (address, size) = (memory.start.addr(), memory.size);
     // Memory of size 0 cannot be written.
-    let begun = size > 0 && accesses::begin_access(memory, write, site);
-    begun.then(|| Accessing {
+    let begun = (size > 0).then(|| accesses::begin_access(memory, write, site));
+    begun.flatten().map(|is_told| Accessing {
         address,
         size,
         site,
         lasts: true,
+        is_told,
     })
 }
 
@@ -91,6 +101,7 @@ pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Ac
         size,
         site,
         lasts: true,
+        is_told: false,
     })
 }
 

@@ -32,15 +32,16 @@ fn touch(memory: &Memory) {
 }
 
 /// Begins an access to plain memory, which [`end_access`] ends with the same address and size.
-pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
+/// Returns whether the execution is run to be reported; `None` if no accesses are checked.
+pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> Option<bool> {
     if inside() {
         touch(&memory);
     }
     let begun = with_step(|runtime| {
         runtime.hear_of_frees()?;
-        runtime.begin_access(memory, plainly(write), site)
+        runtime.begin_access(memory, plainly(write), site)?;
+        Some(runtime.callers.are_asked_for())
     });
-    let is_done = begun.is_ok();
     match begun {
         Err(Answer::Outside) => {
             outsiders::note(memory.start.addr(), site);
@@ -53,7 +54,7 @@ pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
         }
         _ => {}
     }
-    is_done
+    begun.ok()
 }
 
 /// Begins a plain access to the memory of a shim of this size.

@@ -166,16 +166,12 @@ pub(crate) fn note(datum: Option<Datum>) {
     }
 }
 
-/// The value in a cell of a `T` of this size in bytes at this address, if values of `T` are shown
-/// and the execution is run to be reported.
+/// The value in a cell of a `T` of this size in bytes at this address, if values of `T` are shown.
 ///
 /// # Safety
 ///
 /// The memory can be read. It need not be initialised.
 pub(crate) unsafe fn in_cell<T: ?Sized>(address: usize, bytes: usize) -> Option<Datum> {
-    if !are_asked_for() {
-        return None;
-    }
     // SAFETY: the caller's promise. The text of the data is no allocation of the program.
     let value = context::with(|_| unsafe { value_at::<T>(address, bytes) });
     value.ok().flatten()
