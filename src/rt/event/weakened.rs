@@ -98,9 +98,11 @@ impl Entry {
         let number = |text: &str| text.parse::<u32>().ok();
         let (rest, last) = place.rsplit_once(':')?;
         let last = number(last)?;
-        let (file, line, column) = match rest.rsplit_once(':') {
-            Some((file, line)) if let Some(line) = number(line) => (file, line, Some(last)),
-            _ => (rest, last, None),
+        let split = rest.rsplit_once(':');
+        let split = split.and_then(|(file, line)| Some((file, number(line)?)));
+        let (file, line, column) = match split {
+            Some((file, line)) => (file, line, Some(last)),
+            None => (rest, last, None),
         };
         let is_fit = role.is_none_or(|role| role.admits(order)) && !file.is_empty();
         is_fit.then(|| Entry {

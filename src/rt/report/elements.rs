@@ -327,17 +327,19 @@ impl Array<'_> {
             (Some((at, number)), _) => at.checked_sub(number.checked_mul(stride)?)?,
             // The first and the last element are in use.
             (None, _) if self.is_spanned(highest.at - lowest.at, stride) => lowest.at,
-            (None, Region::Heap { .. }) if let Some((begins, _)) = self.of_block() => {
-                let behind = lowest.at.checked_sub(begins)?;
-                begins + behind % stride
-            }
-            // In any other block, or in the block of an `Arc`, there is no room for an element
-            // before this one.
-            (None, Region::Heap { .. }) => {
-                let begins = if is_counted { HEADER } else { 0 };
-                let gap = lowest.at.checked_sub(begins)?;
-                (gap < stride).then_some(lowest.at)?
-            }
+            (None, Region::Heap { .. }) => match self.of_block() {
+                Some((begins, _)) => {
+                    let behind = lowest.at.checked_sub(begins)?;
+                    begins + behind % stride
+                }
+                // In any other block, or in the block of an `Arc`, there is no room for an element
+                // before this one.
+                None => {
+                    let begins = if is_counted { HEADER } else { 0 };
+                    let gap = lowest.at.checked_sub(begins)?;
+                    (gap < stride).then_some(lowest.at)?
+                }
+            },
             _ => return None,
         };
         let layout = Layout { first, stride };

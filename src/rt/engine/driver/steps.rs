@@ -373,16 +373,17 @@ impl Driver {
                 Choice::NothingEnabled if self.machine.live().is_empty() => {
                     return self.over(End::Complete);
                 }
-                Choice::NothingEnabled
+                Choice::NothingEnabled => {
                     if rarely!(self.takes_awaits)
-                        && let Some(next) = self.try_any_round() =>
-                {
-                    return next;
+                        && let Some(next) = self.try_any_round()
+                    {
+                        return next;
+                    }
+                    match self.stuck() {
+                        Some(end) => return self.over(end),
+                        None => continue,
+                    }
                 }
-                Choice::NothingEnabled => match self.stuck() {
-                    Some(end) => return self.over(end),
-                    None => continue,
-                },
             };
             return self.run(step);
         }
