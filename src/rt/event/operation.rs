@@ -1,8 +1,9 @@
 //! Which operations can a thread announce, and which outcomes can they have?
 //!
 //! A thread announces an [`Operation`] before it happens; with its [`Outcome`] it becomes an event.
-//! Both are closed enums without a catch-all arm anywhere, so that a new operation does not compile
-//! until its meaning (`rt/object`) and its row in the relation (`dependency.rs`) are decided.
+//! Both are closed enums. The matches that give an operation its meaning (`object/mod.rs`), its
+//! class (`label.rs`) and what it acquires and releases (`grant.rs`) have no catch-all arm, so that
+//! a new operation does not compile until these are decided.
 
 mod atomic;
 

@@ -12,8 +12,8 @@
 //! | C11: RC11 with the release sequences of C++20 | `c11.rs`, its third axiom `psc.rs` |
 //!
 //! `lookout.rs` tells from the executions under the first whether the second has more. `search.rs`
-//! visits each graph of a program once. Nothing in here knows of other objects than atomics and
-//! threads, of coroutines or of memory.
+//! visits each graph of a program once. Other objects than atomics are as strong as under
+//! sequential consistency. Nothing in here knows of coroutines or of the program's heap.
 
 pub(crate) mod c11;
 pub(crate) mod clocks;
