@@ -196,6 +196,9 @@ pub(crate) struct Names {
     threads: Vec<ThreadName>,
     /// The child of the last look-up.
     latest: usize,
+    /// Whether a thread does not come behind all threads with smaller numbers in the order of
+    /// births.
+    out_of_order: bool,
     places: Vec<Place>,
     /// The objects with names, except those that belong to a thread.
     objects: FxHashMap<Place, ObjectId>,
@@ -237,6 +240,7 @@ impl Empty for Names {
         let Names {
             threads,
             latest,
+            out_of_order,
             places,
             objects,
             labels,
@@ -248,7 +252,7 @@ impl Empty for Names {
         compared.set(0);
         threads.empty();
         threads.push(ThreadName::new(None, None));
-        *latest = 0;
+        (*latest, *out_of_order) = (0, false);
         places.empty();
         objects.empty();
         labels.empty();
@@ -341,6 +345,8 @@ impl Names {
                 let older = self.threads[creator.index()].youngest.replace(child);
                 let name = ThreadName::new(Some((creator, nth)), older);
                 self.threads.push(name);
+                let before = ThreadId(child.0 - 1);
+                self.out_of_order |= self.births(before) > self.births(child);
                 child
             }
         };
@@ -462,6 +468,23 @@ impl Names {
         }
     }
 
+    /// An order of two threads that is the same in every process: that of births.
+    #[inline]
+    pub(crate) fn compare(&self, one: ThreadId, other: ThreadId) -> Ordering {
+        match self.out_of_order {
+            false => one.cmp(&other),
+            true if one == other => Ordering::Equal,
+            true => self.births(one).cmp(&self.births(other)),
+        }
+    }
+
+    /// All threads in the order of [`Names::compare`].
+    pub(crate) fn in_order(&self) -> Vec<ThreadId> {
+        let mut threads: Vec<ThreadId> = (0..self.threads.len() as u32).map(ThreadId).collect();
+        threads.sort_by(|&one, &other| self.compare(one, other));
+        threads
+    }
+
     /// Moves the threads of `new` into `list`, which is in the reverse order of [`Names::births`]
     /// and has room for them.
     pub(crate) fn add_by_birth(&self, list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) {
@@ -580,6 +603,25 @@ mod tests {
         let mut all = [c, under_b, second, under_a, b, a, ThreadId::MAIN];
         all.sort_by(|&one, &other| names.by_birth(one, other));
         assert_eq!(all, [ThreadId::MAIN, a, under_a, second, b, under_b, c]);
+    }
+
+    #[test]
+    fn an_order_of_threads_does_not_depend_on_which_was_met_first() {
+        let mut names = Names::new();
+        let a = names.child(ThreadId::MAIN, 1);
+        let under_a = names.child(a, 1);
+        assert_eq!(names.in_order(), [ThreadId::MAIN, a, under_a]);
+        let b = names.child(ThreadId::MAIN, 2);
+        assert!(!names.out_of_order);
+        let second = names.child(a, 2);
+        assert!(names.out_of_order);
+        let mut other = Names::new();
+        let [c, d] = [1, 2].map(|nth| other.child(ThreadId::MAIN, nth));
+        let [under_c, last] = [1, 2].map(|nth| other.child(c, nth));
+        assert_eq!(names.in_order(), [ThreadId::MAIN, a, under_a, second, b]);
+        assert_eq!(other.in_order(), [ThreadId::MAIN, c, under_c, last, d]);
+        names.empty();
+        assert!(!names.out_of_order);
     }
 
     /// The threads of a scope are sorted before one of them is joined, and so are the threads that

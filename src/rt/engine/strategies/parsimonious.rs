@@ -159,11 +159,11 @@ impl Parsimonious {
         let Some(event) = predicted(at, step) else {
             return false;
         };
-        let sets = &at.machine.sets;
+        let relation = (&at.machine.sets, &at.machine.names);
         let length = self.path.events.len() as u32;
         self.path.asleep_at(length).any(|record| {
             let events = &self.path.events[record.start as usize..];
-            order::is_asleep(sets, record, events, &event)
+            order::is_asleep(relation, record, events, &event)
         })
     }
 

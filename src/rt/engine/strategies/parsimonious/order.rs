@@ -13,7 +13,11 @@ use std::cmp::Ordering;
 use crate::rt::engine::strategies::parsimonious::path::{
     ANYWHERE, Item, PathEvent, Record, mark_past,
 };
+use crate::rt::event::id::Names;
 use crate::rt::relation::independence::{Class, ReadSets, commutes};
+
+/// The relations of events and of threads to each other.
+pub(super) type Relation<'a> = (&'a ReadSets, &'a Names);
 
 /// A schedule against a default: the events before the head, in order, and the head.
 #[derive(Clone, Debug)]
@@ -24,18 +28,19 @@ pub(super) struct Found {
 
 impl Found {
     /// Whether this is the schedule with these events.
-    fn is(&self, schedule: &[PathEvent]) -> bool {
-        self.compare(schedule) == Ordering::Equal
+    fn is(&self, names: &Names, schedule: &[PathEvent]) -> bool {
+        self.compare(names, schedule) == Ordering::Equal
     }
 
     /// Compares the two as sets of events, in any fixed total order.
-    fn compare(&self, schedule: &[PathEvent]) -> Ordering {
+    fn compare(&self, names: &Names, schedule: &[PathEvent]) -> Ordering {
         let mut mine: Vec<&PathEvent> = self.before.iter().chain([&self.head]).collect();
         let mut other: Vec<&PathEvent> = schedule.iter().collect();
-        mine.sort_by(|a, b| a.compare(b));
-        other.sort_by(|a, b| a.compare(b));
+        mine.sort_by(|a, b| a.compare(names, b));
+        other.sort_by(|a, b| a.compare(names, b));
         let pairs = mine.iter().zip(&other);
-        let differs = pairs.map(|(a, b)| a.compare(b)).find(|it| it.is_ne());
+        let mut orders = pairs.map(|(a, b)| a.compare(names, b));
+        let differs = orders.find(|it| it.is_ne());
         differs.unwrap_or(mine.len().cmp(&other.len()))
     }
 }
@@ -140,7 +145,11 @@ pub(super) fn is_head(
 }
 
 /// The joint set against `default` in these events, as a schedule.
-fn joint_schedule(sets: &ReadSets, default: &PathEvent, events: &[PathEvent]) -> Option<Found> {
+fn joint_schedule(
+    (sets, names): Relation<'_>,
+    default: &PathEvent,
+    events: &[PathEvent],
+) -> Option<Found> {
     let mut marked = Vec::new();
     if !joint(sets, default, events, &mut marked) {
         return None;
@@ -159,14 +168,14 @@ fn joint_schedule(sets: &ReadSets, default: &PathEvent, events: &[PathEvent]) ->
         !(behind.iter()).any(|later| event.is_directly_before(sets, ANYWHERE, later))
     };
     let ends = (0..before.len()).filter(is_end);
-    let head = ends.max_by_key(|&at| before[at].thread)?;
+    let head = ends.max_by(|&a, &b| names.compare(before[a].thread, before[b].thread))?;
     let head = before.remove(head);
     Some(Found { before, head })
 }
 
 /// The joint set against `default` that `last` completes behind these events.
 pub(super) fn completed_jointly(
-    sets: &ReadSets,
+    relation: Relation<'_>,
     default: &PathEvent,
     events: &[PathEvent],
     last: &PathEvent,
@@ -175,7 +184,7 @@ pub(super) fn completed_jointly(
         return None;
     }
     let all: Vec<PathEvent> = events.iter().chain([last]).copied().collect();
-    joint_schedule(sets, default, &all)
+    joint_schedule(relation, default, &all)
 }
 
 fn chosen(events: &[PathEvent], marked: &[bool]) -> Vec<PathEvent> {
@@ -190,24 +199,25 @@ fn chosen(events: &[PathEvent], marked: &[bool]) -> Vec<PathEvent> {
 /// the record that is smaller than the schedule of the record. `events` are those behind the start
 /// of the record.
 pub(super) fn is_asleep(
-    sets: &ReadSets,
+    relation: Relation<'_>,
     record: &Record,
     events: &[PathEvent],
     event: &PathEvent,
 ) -> bool {
     let default = &record.default;
-    if let Some(found) = headed_by(sets, default, (events, record.start), event)
-        && is_smaller(sets, record, &found)
+    if let Some(found) = headed_by(relation.0, default, (events, record.start), event)
+        && is_smaller(relation, record, &found)
     {
         return true;
     }
-    completed_jointly(sets, default, events, event)
-        .is_some_and(|found| is_smaller(sets, record, &found))
+    completed_jointly(relation, default, events, event)
+        .is_some_and(|found| is_smaller(relation, record, &found))
 }
 
 /// Whether the schedule comes before the one of `record` in the order of the schedules against its
 /// default.
-fn is_smaller(sets: &ReadSets, record: &Record, found: &Found) -> bool {
+fn is_smaller(relation: Relation<'_>, record: &Record, found: &Found) -> bool {
+    let (sets, names) = relation;
     // What is still to happen on the way to the node where the schedule is found.
     let mut rest = found.before.clone();
     for item in &record.way {
@@ -236,11 +246,14 @@ fn is_smaller(sets: &ReadSets, record: &Record, found: &Found) -> bool {
                 }
             }
             Item::Schedule(inner) => {
-                let within = schedules_in(sets, &inner.default, &rest);
+                let within = schedules_in(relation, &inner.default, &rest);
                 let (same, others): (Vec<Found>, Vec<Found>) = within
                     .into_iter()
-                    .partition(|found| found.is(&inner.schedule));
-                if others.iter().any(|other| is_smaller(sets, inner, other)) {
+                    .partition(|found| found.is(names, &inner.schedule));
+                if others
+                    .iter()
+                    .any(|other| is_smaller(relation, inner, other))
+                {
                     return true;
                 }
                 if same.is_empty() {
@@ -253,26 +266,28 @@ fn is_smaller(sets: &ReadSets, record: &Record, found: &Found) -> bool {
         }
     }
     // Otherwise it is found further down than the record.
-    rest.is_empty() && is_smaller_at_its_node(record, found)
+    rest.is_empty() && is_smaller_at_its_node(names, record, found)
 }
 
 /// [`is_smaller`] where both are found at one node. The other outcomes of the default itself come
 /// first: behind such an outcome the default cannot happen any more and wake another head.
-fn is_smaller_at_its_node(record: &Record, found: &Found) -> bool {
+fn is_smaller_at_its_node(names: &Names, record: &Record, found: &Found) -> bool {
     let is_outcome = |head: &PathEvent| head.thread == record.default.thread;
     let mine = is_outcome(&found.head);
     let other = record.schedule.last().is_some_and(is_outcome);
     if mine != other {
         return mine;
     }
-    found.compare(&record.schedule).is_lt()
+    found.compare(names, &record.schedule).is_lt()
 }
 
 /// The schedules against `default` that a sequence with these events contains.
-fn schedules_in(sets: &ReadSets, default: &PathEvent, events: &[PathEvent]) -> Vec<Found> {
+fn schedules_in(relation: Relation<'_>, default: &PathEvent, events: &[PathEvent]) -> Vec<Found> {
     let heads = (0..events.len())
-        .filter_map(|at| headed_by(sets, default, (&events[..at], ANYWHERE), &events[at]));
-    heads.chain(joint_schedule(sets, default, events)).collect()
+        .filter_map(|at| headed_by(relation.0, default, (&events[..at], ANYWHERE), &events[at]));
+    heads
+        .chain(joint_schedule(relation, default, events))
+        .collect()
 }
 
 /// Whether these events are, or contain, a joint set against `default`.

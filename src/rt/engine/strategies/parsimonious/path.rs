@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::id::{Names, ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome, Step};
 use crate::rt::event::{Event, NOWHERE};
 use crate::rt::relation::independence::{Label, ReadSets, ordered};
@@ -58,19 +58,23 @@ impl PathEvent {
 
     /// Whether the two are one event of one trace.
     pub(super) fn is_same(&self, other: &PathEvent) -> bool {
-        self.compare(other) == Ordering::Equal
+        self.thread == other.thread && self.key() == other.key()
     }
 
-    /// A total order of events by thread, index, outcome and label.
-    pub(super) fn compare(&self, other: &PathEvent) -> Ordering {
-        let key = |it: &PathEvent| {
-            let label = it.label.canonical();
-            (
-                (it.thread, it.index, it.alternative),
-                (label.object(), label.number(), label.room(), label.count()),
-            )
-        };
-        key(self).cmp(&key(other))
+    fn key(&self) -> impl Ord + use<> {
+        let label = self.label.canonical();
+        (
+            (self.index, self.alternative),
+            (label.object(), label.number(), label.room(), label.count()),
+        )
+    }
+
+    /// A total order of events by thread, index, outcome and label. It is the same in each process,
+    /// and so are the schedules that are found with it: of two labels for one event of a thread the
+    /// objects are the same, so the numbers of objects do not count.
+    pub(super) fn compare(&self, names: &Names, other: &PathEvent) -> Ordering {
+        let threads = names.compare(self.thread, other.thread);
+        threads.then_with(|| self.key().cmp(&other.key()))
     }
 
     /// Whether this event at `position` comes before `later` by program order, a spawn, a join, a

@@ -58,6 +58,8 @@ struct Search<'a> {
     path: &'a Path,
     /// For each thread the operation that is pending at the node, if the thread is spawned there.
     pending: Vec<Option<Waiting>>,
+    /// All threads, in the order in which their operations are looked at.
+    threads: Vec<ThreadId>,
     /// The buffer of [`Search::reverse`].
     base: Vec<u32>,
     found: Vec<Child>,
@@ -76,6 +78,7 @@ pub(super) fn find(execution: &Execution<'_>, path: &Path, from: u32) -> Vec<Chi
         execution,
         path,
         pending: vec![None; trace.threads()],
+        threads: machine.names.in_order(),
         base: Vec::new(),
         found: Vec::new(),
     };
@@ -106,8 +109,9 @@ impl Search<'_> {
                 self.choose(node, alternative);
             }
         }
-        for thread in 0..self.pending.len() {
-            let Some(waiting) = self.pending[thread] else {
+        for at in 0..self.threads.len() {
+            let pending = self.pending.get(self.threads[at].index());
+            let Some(waiting) = pending.copied().flatten() else {
                 continue;
             };
             // The thread may not be spawned yet.
@@ -432,7 +436,8 @@ impl Search<'_> {
             let is_exact = self.is_past(&chosen, before, waiting, &head)
                 && order::is_head(sets, default, before, &head);
             let is_joint = || {
-                let found = order::completed_jointly(sets, default, before, &head);
+                let found =
+                    order::completed_jointly((sets, &machine.names), default, before, &head);
                 found.is_some_and(|found| {
                     found.before.len() == before.len() && found.head.is_same(&head)
                 }) && !order::is_joint_already(sets, default, before)
@@ -498,14 +503,15 @@ impl Search<'_> {
 
     /// Adds a schedule, unless one of its events completes a smaller one against another default.
     fn add(&mut self, default: u32, node: u32, before: Vec<PathEvent>, head: PathEvent) {
-        let sets = &self.execution.machine.sets;
+        let machine = self.execution.machine;
+        let relation = (&machine.sets, &machine.names);
         let mut schedule = before;
         schedule.push(head);
         for record in self.path.asleep_at(default) {
             let start = record.start as usize;
             let mut events = self.path.events[start..default as usize].to_vec();
             for event in &schedule {
-                if order::is_asleep(sets, record, &events, event) {
+                if order::is_asleep(relation, record, &events, event) {
                     return;
                 }
                 events.push(*event);
