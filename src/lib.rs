@@ -139,6 +139,6 @@ pub use crate::verdict::outcomes::{outcome, outcomes};
 pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict};
 pub use crate::verdict::vacuous::Vacuous;
 pub use crate::verdict::weak::WeakMemory;
-pub use config::{Algorithm, Builder, Executions, Memory, Order, Summary, Thorough};
+pub use config::{Algorithm, Builder, Executions, Memory, Order, Shard, Summary, Thorough};
 pub use model::{Any, any, assume, choose, model, name, orderings, replay, show};
 pub use orderings::{OrderingPlace, OrderingsReport, WeakerOrdering};

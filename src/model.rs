@@ -413,7 +413,7 @@ impl Builder {
             }
         };
         let explored = exploration::explored_as_set(settings, f, given, Location::caller());
-        summary::add(&self.summary, Location::caller(), &explored);
+        summary::add(self, Location::caller(), &explored);
         let passed = explored.map_err(|failure| self.told_of_the_variable(failure))?;
         if rarely!(self.require_complete)
             && let Some(why) = passed.report().lacks(self.checkpoint_file.as_deref())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::Targets;
 
-use crate::config::{Executions, LOOM};
+use crate::config::{Executions, LOOM, Shard};
 
 /// Returns the value of a variable, or an error if the value is not UTF-8.
 pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
@@ -133,6 +133,28 @@ impl Environment<'_> {
 
     pub(crate) fn path(&self, name: &str) -> Result<Option<PathBuf>, String> {
         Ok(self.text(name)?.map(PathBuf::from))
+    }
+
+    /// A number of workers; `auto` is the number of processors that the process may use.
+    pub(crate) fn workers(&self, name: &str) -> Result<Option<usize>, String> {
+        match self.text(name)? {
+            Some(text) if text.trim() == "auto" => Ok(Some(
+                std::thread::available_parallelism().map_or(1, usize::from),
+            )),
+            _ => self.parse(name, "a whole number of workers, or `auto`"),
+        }
+    }
+
+    pub(crate) fn shard(&self, name: &str) -> Result<Option<Shard>, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match Shard::parse(text.trim()) {
+            Some(shard) => Ok(Some(shard)),
+            None => Err(format!(
+                "{name}=`{text}`: expected the number of a part, from 1, and of all parts, such as 3/8"
+            )),
+        }
     }
 
     pub(crate) fn executions(&self, name: &str) -> Result<Option<Executions>, String> {

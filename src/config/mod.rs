@@ -214,6 +214,39 @@ pub enum Thorough {
     Off,
 }
 
+/// Part of an exploration, for one of several processes that share no memory.
+///
+/// `Display` writes it as `DPOR_SHARD` has it: `3/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shard {
+    /// Number of the part, counted from 1.
+    pub index: usize,
+    /// Number of parts.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Returns the part with the number `index`, counted from 1, of `of` parts; `None` if there is
+    /// no such part.
+    #[must_use]
+    pub fn new(index: usize, of: usize) -> Option<Shard> {
+        (1..=of).contains(&index).then_some(Shard { index, of })
+    }
+
+    /// Parses `3/8`.
+    pub(crate) fn parse(text: &str) -> Option<Shard> {
+        let (index, of) = text.split_once('/')?;
+        Shard::new(index.trim().parse().ok()?, of.trim().parse().ok()?)
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
 /// Executions that are shown although they did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -386,6 +419,56 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_MAX_ROUNDS`. Default: `None`, no limit.
     pub max_rounds: Option<usize>,
+    /// Number of OS threads that share the exploration, at least 1.
+    ///
+    /// With this setting [`Algorithm::Optimal`] explores under sequential consistency as
+    /// [`Algorithm::Parsimonious`] does, also with one worker: the work of that can be shared.
+    /// Executions, events, outcomes, the verdict, and the first failure with its number are the
+    /// same for every number of workers. The closure runs on several OS threads at once. One worker
+    /// goes on alone, and standard error says why, under [`Memory::C11`], with another algorithm,
+    /// order or a bound, with [`Builder::await_loops`], with [`Builder::trace`] or
+    /// [`Builder::log`], and where the model uses shared memory that is older than itself, such as
+    /// a static. A short exploration has one worker.
+    ///
+    /// Environment: `DPOR_WORKERS`, a number or `auto` for the number of processors. Default:
+    /// `None`.
+    pub workers: Option<usize>,
+    /// Part of the exploration that this process explores.
+    ///
+    /// All parts together are the whole exploration, and each trace is in one of them. Where the
+    /// parts begin follows from the program and the settings alone. A process with one part
+    /// explores the first executions of the model as every other one does, and they count in the
+    /// first part. The verdict is then [`Verdict::Shard`](crate::Verdict::Shard), and the
+    /// [summary](Builder::summary) says which part it was; `cargo dpor merge` adds the parts up. A
+    /// model that is over before there are parts is explored in full by each process, and so is one
+    /// for which [`Builder::workers`] would have no effect. No further pass ([`Builder::thorough`])
+    /// follows a part.
+    ///
+    /// Environment: `DPOR_SHARD`, such as `3/8` for the third of eight parts. Default: `None`, the
+    /// whole exploration.
+    pub shard: Option<Shard>,
+    /// Task that this process explores: a file that an earlier task has made, or `root` for the
+    /// first one, which is the whole exploration.
+    ///
+    /// A task ends behind [`task_executions`](Builder#structfield.task_executions) executions. What
+    /// is left then are further tasks, as files beside the [`result`](Builder#structfield.result).
+    /// The sum of all results is the whole exploration. A task of another build, test, model or
+    /// setting is refused. With several models in a process, `root` is the first one of them, and a
+    /// file is for its own; the others are explored as usual. A task has one worker, and needs
+    /// settings with which [`Builder::workers`] would have an effect. `docs/PARALLEL.md` has the
+    /// form of a result.
+    ///
+    /// Environment: `DPOR_TASK`. Default: `None`.
+    pub task: Option<PathBuf>,
+    /// File that the result of the [`task`](Builder#structfield.task) is written to. It is complete
+    /// once it is there.
+    ///
+    /// Environment: `DPOR_RESULT`. Default: `None`.
+    pub result: Option<PathBuf>,
+    /// Number of executions of a [`task`](Builder#structfield.task), at least 1.
+    ///
+    /// Environment: `DPOR_TASK_EXECUTIONS`. Default: 100,000.
+    pub task_executions: u64,
     /// Whether standard error shows the progress of the exploration.
     ///
     /// On a terminal the progress is a bar, elsewhere a line every few seconds. `None` shows it
@@ -755,6 +838,13 @@ impl Builder {
                 Some(file) => Summary::File(file),
             },
             trace: env.executions("DPOR_TRACE")?,
+            workers: env.workers("DPOR_WORKERS")?,
+            shard: env.shard("DPOR_SHARD")?,
+            task: env.path("DPOR_TASK")?,
+            result: env.path("DPOR_RESULT")?,
+            task_executions: env
+                .number("DPOR_TASK_EXECUTIONS", "executions")?
+                .unwrap_or(100_000),
             progress: env.switch("DPOR_PROGRESS")?,
             log: log == Some(Ok(true)),
             log_filter: log.and_then(Result::err),
@@ -835,6 +925,31 @@ impl Builder {
                  no limit"
                     .to_owned(),
             );
+        }
+        if self.workers == Some(0) {
+            return Err(
+                "workers = 0 (DPOR_WORKERS): an exploration has at least 1 worker; leave the setting out to \
+                 explore on one OS thread"
+                    .to_owned(),
+            );
+        }
+        if self.task_executions == 0 {
+            return Err(
+                "task_executions = 0 (DPOR_TASK_EXECUTIONS): a task has at least 1 execution"
+                    .to_owned(),
+            );
+        }
+        if let (Some(task), None) = (&self.task, &self.result) {
+            return Err(format!(
+                "task = {} (DPOR_TASK): its result has no file; name one (DPOR_RESULT)",
+                task.display()
+            ));
+        }
+        if let (Some(task), Some(why)) = (&self.task, self.not_shared_because()) {
+            return Err(format!(
+                "task = {} (DPOR_TASK): the exploration has no tasks, because {why}; unset one of the two",
+                task.display()
+            ));
         }
         if self.max_rounds == Some(0) {
             return Err("max_rounds = 0 (DPOR_MAX_ROUNDS): a loop has at least 1 round".to_owned());

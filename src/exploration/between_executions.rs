@@ -51,6 +51,12 @@ pub(crate) struct Watch<'a> {
     site: Site,
     /// The limit that has ended the exploration.
     pub(crate) stopped: Option<Limit>,
+    /// Whether this is the part of one of several workers.
+    is_workers: bool,
+    /// Whether no checkpoint is written now.
+    pub(crate) keeps_nothing: bool,
+    /// Whether an execution has met memory that is older than itself.
+    pub(crate) met_older: bool,
     /// Whether the program has used plain memory that the race detector watches.
     uses_cells: bool,
     /// Whether the exploration follows one schedule.
@@ -82,6 +88,38 @@ pub(crate) struct Watch<'a> {
     /// Size of the plan, in bytes, at the last check whether the system has twice as many bytes
     /// more.
     looked_at: usize,
+}
+
+/// What a worker has seen.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) waits: Vec<FirstWait>,
+    pub(crate) outcomes: Option<Box<Outcomes>>,
+    pub(crate) met: PlacesMet,
+    pub(crate) unseen_wakers: Vec<(Site, Schedule)>,
+    pub(crate) uses_cells: bool,
+}
+
+impl Seen {
+    /// Adds what was seen in executions that come behind.
+    pub(crate) fn add(&mut self, other: Seen) {
+        for wait in other.waits {
+            if !self.waits.iter().any(|known| known.is_like(&wait)) {
+                self.waits.push(wait);
+            }
+        }
+        if let Some(outcomes) = &other.outcomes {
+            self.outcomes.get_or_insert_default().add_all(outcomes);
+        }
+        self.met.add_all(other.met);
+        for (site, schedule) in other.unseen_wakers {
+            let is_known = |known: &(Site, Schedule)| *known.0 == *site;
+            if !self.unseen_wakers.iter().any(is_known) {
+                self.unseen_wakers.push((site, schedule));
+            }
+        }
+        self.uses_cells |= other.uses_cells;
+    }
 }
 
 /// The smallest plan, in bytes, for which the system's memory is checked. The plan's memory grows
@@ -133,6 +171,9 @@ impl<'a> Watch<'a> {
             checkpoint,
             site,
             stopped: None,
+            is_workers: false,
+            keeps_nothing: false,
+            met_older: false,
             uses_cells: false,
             follows,
             failed: false,
@@ -150,6 +191,125 @@ impl<'a> Watch<'a> {
             hintless: 0,
             rounds: Vec::new(),
             looked_at: LOOKED_AT_MIN,
+        }
+    }
+
+    /// The work of one of several workers, which know these first waits. The limits are those of
+    /// all.
+    pub(crate) fn of_worker(
+        settings: &'a Builder,
+        (start, site): (Instant, Site),
+        waits: Vec<FirstWait>,
+    ) -> Watch<'a> {
+        Watch {
+            settings,
+            start,
+            before: 0,
+            progress: Progress::hidden(start),
+            checkpoint: None,
+            site,
+            stopped: None,
+            is_workers: true,
+            keeps_nothing: false,
+            met_older: false,
+            uses_cells: false,
+            follows: false,
+            failed: false,
+            waits: FirstWaits::asked_before(waits, false),
+            outcomes: None,
+            met: PlacesMet::default(),
+            weak: None,
+            changes: 0,
+            unseen_wakers: Vec::new(),
+            takes_loops_for_steps: false,
+            asks: false,
+            hintless: 0,
+            rounds: Vec::new(),
+            looked_at: LOOKED_AT_MIN,
+        }
+    }
+
+    /// Whether the last execution has to be made again where it can be asked about.
+    pub(crate) fn is_to_be_asked(&self) -> bool {
+        self.asks
+    }
+
+    /// What a worker has seen.
+    pub(crate) fn seen(self) -> Seen {
+        Seen {
+            waits: self.waits.all(),
+            outcomes: self.outcomes,
+            met: self.met,
+            unseen_wakers: self.unseen_wakers,
+            uses_cells: self.uses_cells,
+        }
+    }
+
+    /// Adds what workers have seen, in the order of their executions.
+    pub(crate) fn add_seen(&mut self, seen: Vec<Seen>) {
+        let mut all = Seen {
+            waits: self.waits.all(),
+            outcomes: self.outcomes.take(),
+            met: std::mem::take(&mut self.met),
+            unseen_wakers: std::mem::take(&mut self.unseen_wakers),
+            uses_cells: self.uses_cells,
+        };
+        seen.into_iter().for_each(|seen| all.add(seen));
+        self.waits = FirstWaits::asked_before(all.waits, self.takes_loops_for_steps);
+        self.outcomes = all.outcomes;
+        self.met = all.met;
+        self.unseen_wakers = all.unseen_wakers;
+        self.uses_cells = all.uses_cells;
+        (self.changes, self.hintless) = (0, 0);
+    }
+
+    /// Forgets the outcomes of the executions that count in another part.
+    pub(crate) fn forget_outcomes(&mut self) {
+        self.outcomes = None;
+    }
+
+    /// Notes what an earlier task has seen.
+    pub(crate) fn take_up(&mut self, known: Known) {
+        self.waits = FirstWaits::asked_before(known.waits, self.takes_loops_for_steps);
+        self.met = known.met;
+    }
+
+    /// What a later task has to know.
+    pub(crate) fn known(&self) -> Known {
+        Known {
+            waits: self.waits.all(),
+            met: self.met.clone(),
+            ..Known::default()
+        }
+    }
+
+    /// Shows the progress of several workers.
+    pub(crate) fn show_progress(&mut self, begun: u64) {
+        self.progress.tick_of(begun);
+    }
+
+    /// Number of executions that several workers may still begin.
+    pub(crate) fn left_to_begin(&self, begun: u64) -> Option<u64> {
+        let most = self.settings.max_permutations? as u64;
+        Some(most.saturating_sub(begun - self.before))
+    }
+
+    /// Number of executions begun at which the checkpoint file is due, if there is one.
+    pub(crate) fn next_checkpoint(&self) -> Option<u64> {
+        let checkpoint = self.checkpoint.as_ref().filter(|_| !self.failed)?;
+        Some(checkpoint.next())
+    }
+
+    /// Writes the checkpoint file, with what this driver has left.
+    pub(crate) fn write_checkpoint(&mut self, driver: &Driver) {
+        if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
+            let known = || Known {
+                waits: self.waits.all(),
+                met: self.met.clone(),
+                outcomes: self.outcomes.as_deref().cloned().unwrap_or_default(),
+                weak: self.weak.clone().or_else(|| WeakMemory::found(driver)),
+            };
+            checkpoint.tick(driver, known, true);
         }
     }
 
@@ -233,13 +393,20 @@ impl<'a> Watch<'a> {
             let new: Vec<Round> = between.rounds.iter().filter(known).cloned().collect();
             self.rounds.extend(new);
         }
+        self.met_older |= between.met_older;
         if !self.follows {
+            let known = self.waits.count();
             self.waits.note(between);
             self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
             // After a failure the events that led to these uses are no longer known.
             if let (Some(uses), Some(_)) = (&driver.raw_uses, between.end) {
                 cold_path();
                 self.asks |= uses.are_some() || uses.are_some_in_place(&driver.trace);
+            }
+            if rarely!(self.is_workers && self.asks) {
+                // The execution is made again by the worker that can ask.
+                self.waits.forget_from(known);
+                return false;
             }
         }
         if let (Some(recorded_outcome), Some(End::Complete)) =
@@ -259,7 +426,8 @@ impl<'a> Watch<'a> {
         }
         // Once an execution has failed, the file is not written any more: a run that resumes from
         // it must find the failure again, and must not report the exploration as complete.
-        if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
+        if let (false, Some(checkpoint)) = (self.failed || self.keeps_nothing, &mut self.checkpoint)
+        {
             let known = || Known {
                 waits: self.waits.all(),
                 met: self.met.clone(),
@@ -350,7 +518,11 @@ impl<'a> Watch<'a> {
     pub(crate) fn vacuous(&self, driver: &Driver) -> Option<Vacuous> {
         let stats = driver.stats;
         // Threads that meet mostly have several executions, so this is the frequent case.
-        if mostly!(stats.begun() > 1 && stats.complete > 0 && stats.longest > 0) || self.follows {
+        let is_part = self.settings.shard.is_some() && stats.begun() == 0;
+        if mostly!(stats.begun() > 1 && stats.complete > 0 && stats.longest > 0)
+            || self.follows
+            || is_part
+        {
             return None;
         }
         self.found_vacuous(driver)

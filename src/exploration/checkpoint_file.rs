@@ -29,7 +29,7 @@ use crate::verdict::outcomes::Outcomes;
 const BEGINS: &str = "dpor checkpoint ";
 
 /// That number, which changes with the format.
-const FORMAT: &str = "13";
+const FORMAT: &str = "14";
 
 /// The line of an exploration that is not in the pass under C11 behind a first one.
 const FIRST: &str = "first";
@@ -87,6 +87,10 @@ impl Checkpoint {
             Some(first) => (Memory::Auto, first.order),
             None => (settings.memory, settings.order),
         };
+        let shard = match settings.shard {
+            Some(shard) => format!(", shard {shard}"),
+            None => String::new(),
+        };
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
         let identity = vec![
@@ -98,8 +102,8 @@ impl Checkpoint {
                 SETTINGS,
                 format!(
                     "algorithm {}, order {}, memory {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
-                     max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}",
-                    settings.algorithm.name(),
+                     max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}{shard}",
+                    settings.algorithm_of_search(),
                     order.name(),
                     memory.name(),
                     settings.spin_bound,
@@ -315,6 +319,16 @@ impl Checkpoint {
         self.written = 0;
     }
 
+    /// Number of executions begun at which the file is due.
+    pub(crate) fn next(&self) -> u64 {
+        self.written + self.interval
+    }
+
+    /// The lines that identify the exploration, each with the name of its line.
+    pub(crate) fn identity(&self) -> &[(&'static str, String)] {
+        &self.identity
+    }
+
     /// Writes the file if the interval is over, and always if a limit has `stopped` the
     /// exploration.
     pub(crate) fn tick(&mut self, driver: &Driver, known: impl FnOnce() -> Known, stopped: bool) {
@@ -341,7 +355,7 @@ impl Checkpoint {
         }
     }
 
-    fn write(&self, known: &Known, payload: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn write(&self, known: &Known, payload: &[u8]) -> std::io::Result<()> {
         let Known {
             waits,
             met,
@@ -568,7 +582,7 @@ fn line<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
 }
 
 /// Returns a checksum (FNV-1a), which differs after any change of a single byte.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     let step = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

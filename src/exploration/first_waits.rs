@@ -106,6 +106,26 @@ impl FirstWaits {
         waits
     }
 
+    /// Creates the set of an exploration of which others have explored a part, with these waits,
+    /// and have found out all that must be known about them.
+    pub(crate) fn asked_before(earlier: Vec<FirstWait>, hints_are_asked: bool) -> FirstWaits {
+        FirstWaits {
+            earlier,
+            ..FirstWaits::new(hints_are_asked)
+        }
+    }
+
+    /// Number of first waits of this exploration.
+    pub(crate) fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets all but this number of them.
+    pub(crate) fn forget_from(&mut self, count: usize) {
+        self.known.truncate(count);
+        self.asked.clear();
+    }
+
     /// Adds those of these waits for which it must be found out whether their loops give up.
     fn ask(&mut self, waits: &[FirstWait]) {
         let hints = self.hints_are_asked;

@@ -113,6 +113,10 @@ pub(crate) fn explored(
         let mut pass = Builder {
             memory: Memory::Sc,
             order: Order::BitReversal,
+            // That order is one of a single worker.
+            workers: None,
+            shard: None,
+            task: None,
             max_permutations: (share < u64::MAX).then_some(share as usize),
             max_duration: time,
             trace: None,

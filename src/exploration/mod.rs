@@ -17,13 +17,16 @@ pub(crate) mod replay_command;
 pub(crate) mod report_dir;
 pub(crate) mod said_once;
 pub(crate) mod saved_failure;
+mod shards;
 pub(crate) mod strategy;
 pub(crate) mod summary;
+mod tasks;
+mod workers;
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::{Builder, FirstPass, Memory, Order};
+use crate::config::{Builder, FirstPass, Memory, Order, Shard};
 use crate::diagnose::bounded_loop::no_one_step;
 use crate::diagnose::reproduce::may_come_again;
 use crate::exploration::first_waits::FirstWait;
@@ -94,9 +97,24 @@ struct Exploration<'a> {
     spent: u64,
     /// Whether the exploration has paused between two executions.
     paused: bool,
+    /// The part of the exploration that this one explores.
+    shard: Option<Shard>,
+    /// The task that this exploration is.
+    task: Option<Task>,
+    /// Number of executions begun at which the exploration pauses.
+    until: u64,
     /// Whether an exploration of the same model has passed before, so that standard error says
     /// nothing about the part that this one explores.
     is_further: bool,
+}
+
+/// The task that an exploration is.
+#[derive(Default)]
+struct Task {
+    /// The names of the further tasks.
+    made: Vec<String>,
+    /// Whether the exploration has begun anew, and has explored everything.
+    is_whole: bool,
 }
 
 /// The result of running an execution that failed again, with each loop in full instead of as one
@@ -168,11 +186,16 @@ fn explored_in_turns(
     let looking = StateCapture::at_first_waits();
     let mut beyond = None;
     match &without_bound {
+        None if settings.is_in_parts() && exploration.given.is_none() => {
+            cold_path();
+            driver = exploration.search_of_part(driver);
+        }
         None => driver = exploration.search(driver),
         Some(unbounded) => {
             cold_path();
             (exploration, driver, beyond) =
                 exploration.search_in_turns(driver, unbounded, &mut ignore);
+            exploration.tell_if_long(&driver);
         }
     }
     drop(looking);
@@ -188,6 +211,7 @@ fn explored_in_turns(
     } else {
         Ok(exploration.passed(driver))
     };
+    exploration.write_result(&explored);
     if let (Ok(_), Some(beyond)) = (&explored, beyond) {
         tell_of_beyond(settings, site, &beyond);
     }
@@ -248,6 +272,20 @@ fn explored_under(
         WeakMemory::Possible { operation } if !is_given => operation.clone(),
         _ => return Ok(passed),
     };
+    if let Verdict::Shard(_) = passed.verdict {
+        // Which part finds weak behaviour is chance, so it explores all executions under C11.
+        let first = settings.first_pass_of(operation, &passed);
+        let unkept = Builder {
+            checkpoint_file: None,
+            ..settings.clone()
+        };
+        let weak = explored_behind(first, &unkept, main, site, passed.elapsed)?;
+        passed.ran += weak.ran;
+        if weak.verdict == Verdict::Complete {
+            passed.weak = weak.weak;
+        }
+        return Ok(passed);
+    }
     if passed.verdict != Verdict::Complete {
         return Ok(passed);
     }
@@ -409,6 +447,9 @@ impl<'a> Exploration<'a> {
             beside: None,
             spent: 0,
             paused: false,
+            shard: None,
+            task: None,
+            until: u64::MAX,
             is_further: false,
         };
         (exploration, driver)
@@ -496,6 +537,27 @@ impl Exploration<'_> {
         self.advance(driver, u64::MAX)
     }
 
+    /// [`Exploration::search`] of a part, or by several workers.
+    fn search_of_part(&mut self, mut driver: PooledDriver) -> PooledDriver {
+        if let Some(task) = &self.settings.task
+            && self.settings.not_shared_because().is_none()
+        {
+            return self.search_task(driver, task);
+        }
+        if let Some(shard) = self.settings.shard
+            && self.settings.not_shared_because().is_none()
+        {
+            driver = self.begin_shard(driver, shard);
+            if !self.paused && self.shard.is_none_or(|_| !driver.more()) {
+                return driver;
+            }
+        }
+        match self.settings.workers {
+            Some(_) => self.search_shared(driver),
+            None => self.search(driver),
+        }
+    }
+
     /// [`Exploration::search`] that pauses between two executions as soon as the exploration has
     /// made this many events, and then goes on with the driver that it returns.
     fn advance(&mut self, mut driver: PooledDriver, events: u64) -> PooledDriver {
@@ -506,7 +568,7 @@ impl Exploration<'_> {
                 ..self.settings.running(self.site, &self.unseen)
             };
             let (watch, log, see) = (&mut self.watch, &self.log, &mut self.see);
-            let (spent, paused) = (self.spent, &mut self.paused);
+            let (spent, until, paused) = (self.spent, self.until, &mut self.paused);
             let explored = log.listen(|| {
                 explore(self.main, driver, &mut self.stacks, running, |between| {
                     // The work behind the last execution was done before the pause.
@@ -519,7 +581,8 @@ impl Exploration<'_> {
                     if !watch.go_on(between, log) {
                         return false;
                     }
-                    let is_due = rarely!(spent + between.driver.stats.events >= events);
+                    let stats = &between.driver.stats;
+                    let is_due = rarely!(spent + stats.events >= events || stats.begun() >= until);
                     // A search at its end needs no turn of the other one.
                     *paused = is_due && between.driver.more();
                     !*paused
@@ -615,6 +678,12 @@ impl Exploration<'_> {
         let before = &driver.machine.limits.learnt;
         let mut learnt = before.clone();
         learns(&mut learnt);
+        // The other parts are not those of an exploration that knows this.
+        self.shard = None;
+        self.until = u64::MAX;
+        if let Some(task) = &mut self.task {
+            task.is_whole = true;
+        }
         self.watch.restart(&learnt, before);
         self.spent += driver.stats.events;
         self.log.clear();
@@ -640,6 +709,7 @@ impl Exploration<'_> {
             driver.rerun();
             return Ok(driver);
         }
+        let later = found.driver.later();
         let is_unfair = self.is_unfair(&found);
         if is_unfair && self.beside.is_some() {
             return self.gives_up_beside(found, None);
@@ -688,6 +758,10 @@ impl Exploration<'_> {
         if shown.simpler.is_none() {
             body.hear(&mut found);
         }
+        // A failure has the number that it has where one worker explores alone.
+        let stats = found.driver.stats;
+        let before = stats.since(&later);
+        found.driver.stats = before;
         let (mut failure, mut end, mut driver) = failure(found, shown, self.given.as_ref());
         if let Some(taken) = taken {
             (end, driver) = (taken.end, taken.driver);
@@ -706,8 +780,10 @@ impl Exploration<'_> {
         self.failures.push(failure);
         self.watch.failed();
         if last || self.failures.len() >= self.settings.max_failures {
+            driver.stats = before;
             Err(driver)
         } else {
+            driver.stats = stats;
             learnt_from(driver, &end)
         }
     }
@@ -808,12 +884,23 @@ impl Exploration<'_> {
             }
         };
         let verdict = Verdict::of(coverage, self.watch.stopped, &gives_up, self.seed);
+        let verdict = match (verdict, self.shard) {
+            (Verdict::Complete, Some(shard)) => Verdict::Shard(shard),
+            (Verdict::Complete, None) if self.task.as_ref().is_some_and(|it| !it.is_whole) => {
+                Verdict::Task
+            }
+            (verdict, _) => verdict,
+        };
         let could_await = match (coverage, &gives_up) {
             (Coverage::All, None) if rarely!(!self.watch.waits.is_empty()) => {
                 self.watch.could_await()
             }
             _ => None,
         };
+        let is_all = matches!(
+            verdict,
+            Verdict::Complete | Verdict::Shard(_) | Verdict::Task
+        );
         let found_before = self.watch.weak.take();
         let weak = match (self.settings.memory, driver.looked_out()) {
             (Memory::C11, _) => WeakMemory::Asked,
@@ -821,7 +908,7 @@ impl Exploration<'_> {
                 operation: found_before.unwrap_or_default(),
             },
             // What was not explored may have weak behaviour.
-            (_, Some(None)) if verdict != Verdict::Complete => WeakMemory::Unasked,
+            (_, Some(None)) if !is_all => WeakMemory::Unasked,
             (_, Some(found)) => WeakMemory::of(found, &driver.machine.names),
             (_, None) => WeakMemory::Unasked,
         };
@@ -836,6 +923,7 @@ impl Exploration<'_> {
             met: std::mem::take(&mut self.watch.met),
             vacuous,
             further: Vec::new(),
+            shard: self.shard,
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,
             ran: self.stacks.executions,
@@ -885,7 +973,7 @@ impl Exploration<'_> {
     /// Prints on standard error which part was explored, unless it was all.
     fn tell(&self, passed: &Passed) {
         match passed.verdict {
-            Verdict::Complete => {}
+            Verdict::Complete | Verdict::Shard(_) | Verdict::Task => {}
             Verdict::Replayed => {
                 cold_path();
                 let nothing = Schedule::default();
@@ -964,6 +1052,7 @@ impl Builder {
             replay: replay_command::replay_of,
             nth: numbered_model::last(),
             report: crash_report::report,
+            is_shared: false,
             in_order: InOrder::These(unseen.to_vec()),
         }
     }

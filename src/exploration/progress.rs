@@ -149,6 +149,11 @@ impl Progress {
         Progress::of(start, style, awaits)
     }
 
+    /// Creates the progress that shows nothing.
+    pub(crate) fn hidden(start: Instant) -> Progress {
+        Progress::of(start, Style::Nothing, Awaits::Off)
+    }
+
     fn of(start: Instant, style: Style, awaits: Awaits) -> Progress {
         Progress {
             awaits,
@@ -170,6 +175,14 @@ impl Progress {
         }
     }
 
+    /// [`Progress::tick`] of an exploration that several workers share.
+    pub(crate) fn tick_of(&mut self, begun: u64) {
+        let now = Instant::now();
+        if !matches!(self.style, Style::Nothing) && self.is_due(now) {
+            self.show((begun, 0), Share::Unknown, now, None);
+        }
+    }
+
     /// [`Progress::tick`] if the user wants to see the progress.
     fn tick_on(&mut self, driver: &Driver) {
         self.left -= 1;
@@ -182,21 +195,23 @@ impl Progress {
         }
         let (begun, estimate) = (driver.stats.begun(), driver.estimate());
         let given_up = driver.stats.given_up();
-        let test = std::thread::current();
-        let test = test.name().filter(|test| *test != "main");
         let estimate =
             estimate.map(|total| (total, driver.has_settled(total), driver.at_least(total)));
         let share = self.shares.of(begun, estimate);
-        let text = line((begun, given_up), share, now - self.start, test);
+        self.show((begun, given_up), share, now, first_hint(driver));
+    }
+
+    /// Shows this part of the executions.
+    fn show(&mut self, executions: (u64, u64), share: Share, now: Instant, hint: Option<Site>) {
+        let test = std::thread::current();
+        let test = test.name().filter(|test| *test != "main");
+        let text = line(executions, share, now - self.start, test);
         match &mut self.style {
             Style::Nothing => {}
             // If standard error is closed, the line is not wanted.
             Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
             Style::Once => {
-                drop(
-                    std::io::stderr()
-                        .write_all(still(&text, first_hint(driver), self.awaits).as_bytes()),
-                );
+                drop(std::io::stderr().write_all(still(&text, hint, self.awaits).as_bytes()));
                 self.style = Style::Nothing;
             }
             Style::Bar(bar) => {

@@ -148,6 +148,7 @@ impl Builder {
         match self.algorithm {
             Algorithm::Bounded => self.bounded(Price::Preemptions, usize::MAX),
             Algorithm::Optimal if self.memory == Memory::C11 => Box::new(Graphs::newest_first()),
+            Algorithm::Optimal if self.shares_work() => Box::new(Parsimonious::new(TieBreak::Last)),
             Algorithm::Optimal => self.optimal(),
             Algorithm::Parsimonious => Box::new(Parsimonious::new(TieBreak::Last)),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(TieBreak::Last)),
@@ -183,6 +184,58 @@ impl Builder {
             delay_bound: None,
             stale_bound: None,
             ..self.clone()
+        }
+    }
+
+    /// Whether the settings ask for workers, for a part, or for a task.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        self.workers.is_some() || self.shard.is_some() || self.task.is_some()
+    }
+
+    /// Whether the work of the exploration can be shared, and is to be.
+    pub(crate) fn shares_work(&self) -> bool {
+        self.is_in_parts() && self.not_shared_because().is_none()
+    }
+
+    /// Returns why the work of an exploration with these settings cannot be shared.
+    pub(crate) fn not_shared_because(&self) -> Option<String> {
+        let is_bounded = self
+            .preemption_bound
+            .or(self.switch_bound)
+            .or(self.delay_bound);
+        if self.memory == Memory::C11 {
+            return Some("memory is C11's (DPOR_MEMORY)".to_owned());
+        }
+        if !matches!(self.algorithm, Algorithm::Optimal | Algorithm::Parsimonious) {
+            let name = self.algorithm.name();
+            return Some(format!("the algorithm is `{name}` (DPOR_ALGORITHM)"));
+        }
+        if is_bounded.is_some() {
+            return Some("a bound is set".to_owned());
+        }
+        if self.order != Order::DepthFirst {
+            let name = self.order.name();
+            return Some(format!("the order is `{name}` (DPOR_ORDER)"));
+        }
+        if self.await_loops {
+            return Some("loops are taken for one step (DPOR_AWAIT_LOOPS)".to_owned());
+        }
+        None
+    }
+
+    /// Returns the name of the algorithm that explores under sequential consistency.
+    pub(crate) fn algorithm_of_search(&self) -> &'static str {
+        let first = Builder {
+            // The second pass belongs to the same settings as the first one.
+            memory: match self.first_pass {
+                Some(_) => Memory::Auto,
+                None => self.memory,
+            },
+            ..self.clone()
+        };
+        match first.shares_work() {
+            true => Algorithm::Parsimonious.name(),
+            false => self.algorithm.name(),
         }
     }
 

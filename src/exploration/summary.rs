@@ -19,13 +19,14 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::config::Summary;
+use crate::config::{Builder, Shard, Summary};
 use crate::exploration::saved_failure::{target_directory, unnumbered};
 use crate::rt::event::Site;
 use crate::rt::report::json;
 use crate::verdict::assumption::{Assumption, PlacesMet};
 use crate::verdict::failure::Failure;
 use crate::verdict::further::Further;
+use crate::verdict::outcomes::Outcomes;
 use crate::verdict::report::{Passed, Verdict};
 use crate::verdict::weak::WeakMemory;
 
@@ -49,6 +50,11 @@ struct Line {
     reason: Option<String>,
     executions: u64,
     pruned: u64,
+    events: u64,
+    /// The setting for parts, if there is one.
+    shard: Option<String>,
+    /// The explorations that were one of these parts. The others have explored everything.
+    parts: Parts,
     seconds: f64,
     assumptions: Vec<Assumed>,
     /// The reasons why explorations have tested nothing.
@@ -58,6 +64,17 @@ struct Line {
     /// The operations for which weak behaviour is possible.
     weak_operations: Vec<String>,
     further: Vec<Pass>,
+}
+
+/// The explorations of a line that were a part.
+#[derive(Default, Serialize)]
+struct Parts {
+    models: u64,
+    executions: u64,
+    pruned: u64,
+    events: u64,
+    /// Outcomes that the test has recorded, each with the number of executions.
+    outcomes: BTreeMap<String, u64>,
 }
 
 /// The further passes for one kind of behaviour.
@@ -98,6 +115,9 @@ struct Explored<'a> {
     reason: Option<String>,
     executions: u64,
     pruned: u64,
+    events: u64,
+    outcomes: Option<&'a BTreeMap<String, u64>>,
+    is_part: bool,
     time: Duration,
     met: Option<&'a PlacesMet>,
     vacuous: Option<&'static str>,
@@ -120,14 +140,14 @@ fn lines() -> MutexGuard<'static, Lines> {
 }
 
 /// Adds an exploration at `site` to the summary.
-pub(crate) fn add(summary: &Summary, site: Site, explored: &Result<Passed, Box<Failure>>) {
-    let file = match summary {
+pub(crate) fn add(settings: &Builder, site: Site, explored: &Result<Passed, Box<Failure>>) {
+    let file = match &settings.summary {
         Summary::Nothing => return,
         Summary::File(file) => Some(file.as_path()),
         Summary::Target => in_target_directory(),
     };
     if let Some(file) = file {
-        add_to(file, site, &Explored::of(explored));
+        add_to(file, settings.shard, site, &Explored::of(explored));
     }
 }
 
@@ -142,6 +162,9 @@ impl Explored<'_> {
                     reason: (verdict != Verdict::Complete).then(|| verdict.to_string()),
                     executions: stats.complete,
                     pruned: stats.given_up(),
+                    events: stats.events,
+                    outcomes: passed.outcomes.as_deref().map(Outcomes::said),
+                    is_part: passed.shard.is_some(),
                     time: passed.elapsed,
                     met: Some(&passed.met),
                     vacuous: passed.vacuous.map(|why| why.name()),
@@ -154,6 +177,9 @@ impl Explored<'_> {
                 reason: Some(sentence(&failure.text)),
                 executions: failure.executions,
                 pruned: failure.pruned,
+                events: 0,
+                outcomes: None,
+                is_part: false,
                 time: failure.elapsed,
                 met: None,
                 vacuous: None,
@@ -174,12 +200,15 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
-fn add_to(file: &Path, site: Site, explored: &Explored<'_>) {
+fn add_to(file: &Path, shard: Option<Shard>, site: Site, explored: &Explored<'_>) {
     let thread = std::thread::current();
     let mut lines = lines();
     let entry = (lines.entry((thread.id(), site))).or_insert_with(|| Entry {
         file: file.to_owned(),
-        line: Line::of(thread.name(), site),
+        line: Line {
+            shard: shard.map(|shard| shard.to_string()),
+            ..Line::of(thread.name(), site)
+        },
         time: Duration::ZERO,
         written: 0,
         met: PlacesMet::default().fingerprint(),
@@ -211,6 +240,9 @@ impl Line {
             reason: None,
             executions: 0,
             pruned: 0,
+            events: 0,
+            shard: None,
+            parts: Parts::default(),
             seconds: 0.0,
             assumptions: Vec::new(),
             vacuous: Vec::new(),
@@ -284,6 +316,17 @@ impl Entry {
         line.models += 1;
         line.executions += explored.executions;
         line.pruned += explored.pruned;
+        line.events += explored.events;
+        if explored.is_part {
+            let parts = &mut line.parts;
+            parts.models += 1;
+            parts.executions += explored.executions;
+            parts.pruned += explored.pruned;
+            parts.events += explored.events;
+            for (outcome, executions) in explored.outcomes.into_iter().flatten() {
+                *parts.outcomes.entry(outcome.clone()).or_default() += executions;
+            }
+        }
         self.time += explored.time;
         line.seconds = self.time.as_secs_f64();
         let verdicts = line.verdicts.entry(explored.verdict).or_default();
@@ -518,6 +561,9 @@ mod tests {
                 reason: (verdict != Verdict::Complete).then(|| verdict.to_string()),
                 executions: 2,
                 pruned: 1,
+                events: 9,
+                outcomes: None,
+                is_part: false,
                 time: Duration::from_millis(250),
                 met: Some(&met(places)),
                 vacuous,
@@ -545,7 +591,8 @@ mod tests {
              \"place\":\"{place}\",\"models\":7,\"complete\":false,\
              \"verdicts\":{{\"complete\":5,\"marked\":1,\"rounds\":1}},\
              \"reason\":\"bounded by max_rounds = 3 (DPOR_MAX_ROUNDS)\",\"executions\":14,\"pruned\":7,\
-             \"seconds\":1.75,\
+             \"events\":63,\"shard\":null,\"parts\":{{\"models\":0,\"executions\":0,\"pruned\":0,\
+             \"events\":0,\"outcomes\":{{}}}},\"seconds\":1.75,\
              \"assumptions\":[{{\"kind\":\"spurious_wakeups\",\"places\":[\"a\",\"b\"]}}],\
              \"vacuous\":[\"no_conflict\"],\
              \"weak\":{{\"impossible\":7}},\"weak_operations\":[],\"further\":[]}}"

@@ -32,7 +32,14 @@ use crate::rt::statics::image::Image;
 
 /// The right to use the statics of the process, if it has been taken.
 #[derive(Default)]
-pub(crate) struct Turn(Option<MutexGuard<'static, ()>>);
+pub(crate) struct Turn {
+    right: Option<MutexGuard<'static, ()>>,
+    /// Whether other OS threads run the same closure. Then memory that the closure has captured is
+    /// used in turns, too.
+    is_shared: bool,
+    /// Whether an execution has met memory that is older than itself.
+    has_met: bool,
+}
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -71,17 +78,28 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ABOUT_TO: Duration = Duration::from_millis(1);
 
 impl Turn {
-    /// Waits for the right if the address is in a static; returns true if the right was taken just
-    /// now.
+    /// Other OS threads run the same closure.
+    pub(crate) fn share(&mut self) {
+        self.is_shared = true;
+    }
+
+    /// Whether an execution has met memory that is older than itself.
+    pub(crate) fn has_met(&self) -> bool {
+        self.has_met
+    }
+
+    /// Waits for the right if the address is in a static, or the closure is shared; returns true if
+    /// the right was taken just now. The memory at the address is older than the execution.
     pub(crate) fn take(&mut self, address: usize) -> bool {
-        if self.0.is_some() {
+        self.has_met = true;
+        if self.right.is_some() {
             MET.store(MET.load(Relaxed).wrapping_add(1), Relaxed);
             return false;
         }
-        if !contain(std::ptr::without_provenance(address)) {
+        if !self.is_shared && !contain(std::ptr::without_provenance(address)) {
             return false;
         }
-        self.0 = Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
+        self.right = Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
         IS_TAKEN.store(true, SeqCst);
         WAITS_FOR_NOBODY.set(true);
         // A thread that has not seen the flag may still use a static.
@@ -99,7 +117,7 @@ impl Turn {
         seen: u64,
         just_now: bool,
     ) -> u64 {
-        if self.0.is_none() {
+        if self.right.is_none() {
             return seen;
         }
         let found = match just_now {
@@ -148,7 +166,7 @@ fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.0.is_some() {
+        if self.right.is_some() {
             WAITS_FOR_NOBODY.set(false);
             IS_TAKEN.store(false, SeqCst);
         }

@@ -98,6 +98,18 @@ impl Outcomes {
         }
     }
 
+    /// Adds the outcomes of other executions.
+    pub(crate) fn add_all(&mut self, other: &Outcomes) {
+        for (outcome, executions) in &other.said {
+            *self.said.entry(outcome.clone()).or_default() += executions;
+        }
+        let known = self.returned.len().max(other.returned.len());
+        self.returned.resize(known, 0);
+        for (known, more) in self.returned.iter_mut().zip(&other.returned) {
+            *known += more;
+        }
+    }
+
     /// Sets the number of executions that had this outcome.
     pub(crate) fn put(&mut self, outcome: String, executions: u64) {
         self.said.insert(outcome, executions);

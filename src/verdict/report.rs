@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::config::Shard;
 use crate::diagnose::bounded_loop::BoundedLoop;
 use crate::rt::engine::Coverage;
 use crate::rt::engine::price::Price;
@@ -171,6 +172,8 @@ pub(crate) struct Passed {
     pub(crate) vacuous: Option<Vacuous>,
     /// The passes behind this one.
     pub(crate) further: Vec<Further>,
+    /// The part of the exploration that this was, if the model has parts.
+    pub(crate) shard: Option<Shard>,
 }
 
 impl Passed {
@@ -350,7 +353,13 @@ impl Report {
     /// Returns that nothing was tested, and how to change that, if no execution ran to its end. A
     /// replay that ends where the execution is pruned is no test, so it gives `None`.
     pub(crate) fn tested_nothing(&self) -> Option<String> {
-        if self.executions > 0 || self.verdict == Verdict::Replayed {
+        // Another part may have all executions of a model.
+        if self.executions > 0
+            || matches!(
+                self.verdict,
+                Verdict::Replayed | Verdict::Shard(_) | Verdict::Task
+            )
+        {
             return None;
         }
         let mut raise = Vec::new();
@@ -386,7 +395,10 @@ impl Report {
         }
         let verdict = self.verdict;
         let remedy = match verdict {
-            Verdict::Complete | Verdict::Replayed => return None,
+            // The merge of all parts tells whether they are complete.
+            Verdict::Complete | Verdict::Replayed | Verdict::Shard(_) | Verdict::Task => {
+                return None;
+            }
             Verdict::Stopped(limit) => match limit {
                 Limit::Permutations(_) | Limit::Duration(_) | Limit::Memory(_) => {
                     "raise that limit, or leave it out".to_owned()
@@ -665,6 +677,11 @@ pub enum Verdict {
     },
     /// The execution of one schedule.
     Replayed,
+    /// Every trace of one of several parts ([`Builder::shard`](crate::Builder::shard)).
+    Shard(Shard),
+    /// The traces of one task ([`Builder::task`](crate::Builder#structfield.task)), but for those
+    /// of the tasks that it has made.
+    Task,
     /// The traces up to the limit that stopped the exploration.
     Stopped(Limit),
 }
@@ -682,6 +699,8 @@ impl Verdict {
             Verdict::Marked => "marked",
             Verdict::Sampled { .. } => "sampled",
             Verdict::Replayed => "replayed",
+            Verdict::Shard(_) => "shard",
+            Verdict::Task => "task",
             Verdict::Stopped(_) => "stopped",
         }
     }
@@ -736,6 +755,8 @@ impl fmt::Display for Verdict {
             Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
             Verdict::Replayed => f.write_str("replayed"),
+            Verdict::Task => f.write_str("explored in one task (DPOR_TASK)"),
+            Verdict::Shard(shard) => write!(f, "explored in part {shard} (DPOR_SHARD)"),
             Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),
         }
     }

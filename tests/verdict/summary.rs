@@ -168,6 +168,10 @@ fn every_place_has_a_line_with_its_verdict_and_its_assumptions() {
         for field in ["run", "test", "place"] {
             fields.remove(field).expect("a field");
         }
+        assert!(fields.remove("events").expect("a number").is_u64());
+        // Without `DPOR_SHARD` there are no parts.
+        assert_eq!(fields.remove("shard"), Some(Value::Null));
+        assert_eq!(fields.remove("parts").expect("an object")["models"], 0);
         line
     };
     let complete = json!({

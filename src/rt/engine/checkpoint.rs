@@ -14,6 +14,7 @@
 //! stores it in a file adds an identification and a checksum. The reader still checks every number,
 //! so that a damaged checkpoint leads to a refusal and nothing worse.
 
+pub(crate) mod parts;
 pub(crate) mod suspended;
 
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
@@ -103,19 +104,7 @@ pub(crate) fn encode(
     statics: &dyn Statics,
 ) -> Result<Vec<u8>, String> {
     let mut out = Writer::default();
-    let Stats {
-        complete,
-        asleep,
-        assumed,
-        rounds,
-        in_vain,
-        events,
-        longest,
-    } = progress.stats;
-    let longest = longest as u64;
-    for number in [complete, asleep, assumed, rounds, in_vain, events, longest] {
-        out.number(number);
-    }
+    out.stats(&progress.stats);
     let Learnt {
         ends_are_events,
         hintless,
@@ -190,15 +179,7 @@ pub(crate) fn decode(
     statics: &dyn Statics,
 ) -> Option<(Progress, Unfinished)> {
     let mut from = Reader { bytes };
-    let stats = Stats {
-        complete: from.number()?,
-        asleep: from.number()?,
-        assumed: from.number()?,
-        rounds: from.number()?,
-        in_vain: from.number()?,
-        events: from.number()?,
-        longest: from.number()? as usize,
-    };
+    let stats = from.stats()?;
     let ends_are_events = from.number()? != 0;
     let hintless = match from.number()? {
         0 => Hintless::Unknown,
@@ -355,6 +336,22 @@ impl Writer {
         }
     }
 
+    fn stats(&mut self, stats: &Stats) {
+        let Stats {
+            complete,
+            asleep,
+            assumed,
+            rounds,
+            in_vain,
+            events,
+            longest,
+        } = *stats;
+        let longest = longest as u64;
+        for number in [complete, asleep, assumed, rounds, in_vain, events, longest] {
+            self.number(number);
+        }
+    }
+
     fn suspended(&mut self, suspended: &Suspended) {
         self.list(&suspended.records, |out, record| {
             out.number(record.start.into());
@@ -378,6 +375,7 @@ impl Writer {
             });
             out.list(&frame.events, Writer::event);
             out.list(&frame.records, |out, &number| out.number(number.into()));
+            out.stats(&frame.later);
         });
     }
 
@@ -495,6 +493,18 @@ impl Reader<'_> {
         Some((step, label.numbered(room, count)))
     }
 
+    fn stats(&mut self) -> Option<Stats> {
+        Some(Stats {
+            complete: self.number()?,
+            asleep: self.number()?,
+            assumed: self.number()?,
+            rounds: self.number()?,
+            in_vain: self.number()?,
+            events: self.number()?,
+            longest: self.number()? as usize,
+        })
+    }
+
     /// `None` if the numbers are those of no suspended executions.
     fn suspended(&mut self, step: ReadStep<'_>) -> Option<Suspended> {
         let event = |from: &mut Reader<'_>| {
@@ -534,6 +544,7 @@ impl Reader<'_> {
                 })?,
                 events: from.list(event)?,
                 records: from.list(Reader::index)?,
+                later: from.stats()?,
             })
         })?;
         let saved = Suspended {

@@ -37,7 +37,8 @@ use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::happens_before::HappensBefore;
 
 use crate::rt::engine::checkpoint;
-use crate::rt::engine::checkpoint::{Progress, Statics};
+use crate::rt::engine::checkpoint::parts::Translation;
+use crate::rt::engine::checkpoint::{Progress, Statics, Unfinished};
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::look_out::{LookOut, WeakStep};
@@ -295,6 +296,10 @@ impl Driver {
     /// if the algorithm cannot tell.
     pub(crate) fn save(&self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
         let unfinished = self.explorer.unfinished(&self.trace)?;
+        Some(self.encode(&unfinished, statics))
+    }
+
+    fn encode(&self, unfinished: &Unfinished, statics: &dyn Statics) -> Result<Vec<u8>, String> {
         let progress = Progress {
             stats: self.stats,
             regions: self.regions.any(),
@@ -302,12 +307,102 @@ impl Driver {
             estimator: self.estimator.save(),
             contention: self.clocks.save_contention(),
         };
-        Some(checkpoint::encode(
-            &self.machine,
-            &progress,
-            &unfinished,
-            statics,
-        ))
+        checkpoint::encode(&self.machine, &progress, unfinished, statics)
+    }
+
+    /// [`Driver::save`] as it was before the last execution was begun.
+    pub(crate) fn save_with_last(&self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
+        let unfinished = self.explorer.unfinished_with_last()?;
+        Some(self.encode(&unfinished, statics))
+    }
+
+    /// Whether [`Driver::split`] would return something.
+    pub(crate) fn can_split(&self) -> bool {
+        self.explorer.can_split()
+    }
+
+    /// Gives away the part of what is left that would be explored last, between two executions, for
+    /// [`Driver::restore_parts`]; `None` if too little is left.
+    pub(crate) fn split(&mut self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
+        let unfinished = self.explorer.split()?;
+        Some(self.encode(&unfinished, statics))
+    }
+
+    /// What is left, between two executions, in as many parts as there are branches planned, each
+    /// with the depth at which it branches off. The part that would be explored last comes first.
+    pub(crate) fn branches(
+        &self,
+        statics: &dyn Statics,
+    ) -> impl Iterator<Item = (u32, Result<Vec<u8>, String>)> {
+        let branches = self.explorer.branches().into_iter();
+        branches.map(move |(depth, unfinished)| (depth, self.encode(&unfinished, statics)))
+    }
+
+    /// What others have explored already of what comes behind the last execution.
+    pub(crate) fn later(&self) -> Stats {
+        self.explorer.later()
+    }
+
+    /// Whether explorers that share the work must know what this one has learnt from the last
+    /// execution.
+    pub(crate) fn has_changed_preference(&self) -> bool {
+        self.explorer.has_changed_preference()
+    }
+
+    /// Takes over parts of explorations of the same program, each as bytes of [`Driver::save`] or
+    /// [`Driver::split`], before the first execution. The first part is explored last. With each
+    /// part comes what was explored already behind it; `stats` is all that was explored. False if
+    /// the bytes are invalid, or if the algorithm cannot continue from them.
+    pub(crate) fn restore_parts<'b>(
+        &mut self,
+        parts: impl Iterator<Item = (&'b [u8], Stats)>,
+        stats: Stats,
+        statics: &dyn Statics,
+    ) -> bool {
+        let mut all = Unfinished::default();
+        let (mut has_learnt, mut regions, mut rounds) = (false, false, false);
+        for (part, later) in parts {
+            let mut theirs = Machine::new(Limits::default());
+            let Some((progress, unfinished)) = checkpoint::decode(part, &mut theirs, statics)
+            else {
+                return false;
+            };
+            self.machine.limits.learn(theirs.limits.learnt.clone());
+            let translation = Translation::new(&theirs, &mut self.machine);
+            all.suspended
+                .add(&unfinished.suspended, &translation, &later);
+            has_learnt |= theirs.waits_unknown();
+            regions |= progress.regions;
+            rounds |= progress.rounds;
+            let Translation {
+                threads, objects, ..
+            } = &translation;
+            let contention = &progress.contention;
+            if !self.clocks.add_contention(contention, threads, objects) {
+                return false;
+            }
+        }
+        self.stats = stats;
+        self.machine.take_up(has_learnt);
+        self.regions.restore(regions);
+        self.machine.restore_left_out(rounds);
+        self.ask_for_awaits();
+        self.explorer.take_over(&all)
+    }
+
+    /// Goes on in place of a driver of the same exploration, which keeps nothing: with its
+    /// look-out, the tries of raw uses, and the places that cost most executions.
+    pub(crate) fn take_place_of(&mut self, earlier: &mut Driver) {
+        self.lookout = earlier.lookout.take();
+        if let Some(lookout) = &mut self.lookout {
+            lookout.skip();
+        }
+        self.raw_uses = earlier.raw_uses.take();
+        if let Some(uses) = &mut self.raw_uses {
+            uses.forget(0);
+        }
+        self.looks_for_raw_uses = earlier.looks_for_raw_uses;
+        self.hotspots = std::mem::take(&mut earlier.hotspots);
     }
 
     /// Continues a saved exploration of the same program, before the first execution. False if the

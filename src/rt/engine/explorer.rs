@@ -10,6 +10,7 @@ use crate::rt::engine::ended::Execution;
 use crate::rt::engine::plan::Plan;
 use crate::rt::engine::point::{Choice, Point};
 use crate::rt::engine::price::Price;
+use crate::rt::engine::stats::Stats;
 use crate::rt::engine::weak_memory::WeakMemory;
 
 /// An algorithm that decides which executions to run.
@@ -66,6 +67,39 @@ pub(crate) trait Explorer {
     /// Takes over the unfinished sequences of another exploration of the same program, before the
     /// first `begin`. False if the algorithm cannot do that.
     fn resume(&mut self, _unfinished: &Unfinished) -> bool {
+        false
+    }
+    /// [`Explorer::unfinished`] as it was before the last execution was begun, which may have ended
+    /// early. `None` if the algorithm cannot tell, or if that execution was the first one.
+    fn unfinished_with_last(&self) -> Option<Unfinished> {
+        None
+    }
+    /// [`Explorer::resume`] where the unfinished sequences, if any, are not those of a checkpoint.
+    fn take_over(&mut self, _unfinished: &Unfinished) -> bool {
+        false
+    }
+    /// Whether [`Explorer::split`] would return something.
+    fn can_split(&self) -> bool {
+        false
+    }
+    /// Gives away, between two executions, the part of what is left that would be explored last,
+    /// for [`Explorer::resume`] of another explorer. Something stays; `None` if too little is left.
+    fn split(&mut self) -> Option<Unfinished> {
+        None
+    }
+    /// What is left, between two executions, in as many parts as there are branches planned, each
+    /// with the depth at which it branches off. The part that would be explored last comes first.
+    fn branches(&self) -> Vec<(u32, Unfinished)> {
+        Vec::new()
+    }
+    /// What others have explored already of what this explorer explores behind the last execution:
+    /// one explorer alone would not have explored it yet.
+    fn later(&self) -> Stats {
+        Stats::default()
+    }
+    /// Whether the choices of steps depend on what earlier executions have shown, and that has
+    /// changed with the last execution. Other explorers of the same program must then know it, too.
+    fn has_changed_preference(&self) -> bool {
         false
     }
     /// Whether the explorer explores more than one execution.

@@ -14,7 +14,7 @@ use crate::rt::event::Site;
 use crate::rt::pooled::Empty;
 
 /// The number of executions that each site has cost.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Hotspots {
     counts: FxHashMap<Site, u64>,
     /// The site that was booked last, and the number of its latest bookings in a row, which
@@ -44,6 +44,17 @@ impl Hotspots {
     fn book_another(&mut self, site: Site) {
         if let Some((last, times)) = self.last.replace((site, 1)) {
             *self.counts.entry(last).or_default() += times;
+        }
+    }
+
+    /// Books the executions that another exploration of the same program has booked.
+    pub(crate) fn add(&mut self, other: &Hotspots) {
+        for (&site, times) in other
+            .counts
+            .iter()
+            .chain(other.last.iter().map(|it| (&it.0, &it.1)))
+        {
+            *self.counts.entry(site).or_default() += times;
         }
     }
 

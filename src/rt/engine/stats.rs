@@ -20,6 +20,39 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
+    /// Adds what another exploration of the same program has made.
+    pub(crate) fn add(&mut self, other: &Stats) {
+        let Stats {
+            complete,
+            asleep,
+            assumed,
+            rounds,
+            in_vain,
+            events,
+            longest,
+        } = other;
+        self.complete += complete;
+        self.asleep += asleep;
+        self.assumed += assumed;
+        self.rounds += rounds;
+        self.in_vain += in_vain;
+        self.events += events;
+        self.longest = self.longest.max(*longest);
+    }
+
+    /// What was made since the `earlier` state of the same exploration.
+    pub(crate) fn since(&self, earlier: &Stats) -> Stats {
+        Stats {
+            complete: self.complete - earlier.complete,
+            asleep: self.asleep - earlier.asleep,
+            assumed: self.assumed - earlier.assumed,
+            rounds: self.rounds - earlier.rounds,
+            in_vain: self.in_vain - earlier.in_vain,
+            events: self.events - earlier.events,
+            longest: self.longest,
+        }
+    }
+
     /// Executions that were begun, pruned ones included.
     pub(crate) fn begun(&self) -> u64 {
         self.complete + self.given_up()

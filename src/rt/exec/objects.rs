@@ -257,6 +257,16 @@ impl Table {
         entry.object
     }
 
+    /// Other OS threads run the same closure.
+    pub(crate) fn share(&mut self) {
+        self.turn.share();
+    }
+
+    /// Whether an execution of this exploration has met memory that is older than itself.
+    pub(crate) fn has_met_older(&self) -> bool {
+        self.turn.has_met()
+    }
+
     /// Notes a shim that is older than the execution, unless it was made in the execution. Returns
     /// its value.
     #[inline(never)]

@@ -60,6 +60,9 @@ impl PooledDriver {
         runtime.nth = settings.nth;
         runtime.report = settings.report;
         inner.in_order = settings.in_order.clone();
+        if rarely!(settings.is_shared) {
+            inner.table.share();
+        }
         let limits = &inner.driver.machine.limits;
         runtime.permitted.prefer_writers(limits.writers_first);
         if rarely!(limits.blocks_again) {

@@ -111,6 +111,8 @@ pub(crate) struct Between<'a> {
     pub(crate) rounds: &'a [Round],
     /// Whether the program has used plain memory that is watched for races. Such a use is no event.
     pub(crate) uses_cells: bool,
+    /// Whether an execution has met memory that is older than itself, as a static is.
+    pub(crate) met_older: bool,
     /// The outcome that the test has recorded for the last execution, if any.
     pub(crate) recorded_outcome: Option<&'a RecordedOutcome>,
     /// The places at which std permits a behaviour that may not have been explored.
@@ -236,6 +238,7 @@ fn fails(
             callers: &callers,
             rounds: &rounds,
             uses_cells: inner.races.is_active(),
+            met_older: inner.table.has_met_older(),
             recorded_outcome: recorded_outcome.as_deref(),
             permitted: &runtime.permitted,
             unseen_wakers: &unseen_wakers,

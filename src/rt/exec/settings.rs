@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) nth: u64,
     /// The report of a failure, if the process ends before it is shown.
     pub(crate) report: fn(&Unshown<'_>) -> String,
+    /// Whether other OS threads run the same closure meanwhile.
+    pub(crate) is_shared: bool,
     /// Frees that are known to be in order.
     pub(crate) in_order: InOrder,
 }

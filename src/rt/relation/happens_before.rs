@@ -175,6 +175,18 @@ impl HappensBefore {
         self.contention.save()
     }
 
+    /// Adds the numbers from [`HappensBefore::save_contention`] of another exploration of the same
+    /// program, with its threads and objects under other numbers; false if these are no such
+    /// numbers.
+    pub(crate) fn add_contention(
+        &mut self,
+        numbers: &[u64],
+        threads: &[ThreadId],
+        objects: &[ObjectId],
+    ) -> bool {
+        self.contention.add(numbers, threads, objects)
+    }
+
     /// Restores the numbers from [`HappensBefore::save_contention`]; false if these are no such
     /// numbers.
     pub(crate) fn restore_contention(&mut self, numbers: &[u64]) -> bool {

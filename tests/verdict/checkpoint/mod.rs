@@ -192,14 +192,14 @@ fn every_damage_is_noticed() {
 #[test]
 fn a_file_of_an_older_format_is_refused_by_its_number() {
     let file = Scratch::new("older");
-    let mut bytes = b"dpor checkpoint 12\nversion\ntest\n".to_vec();
+    let mut bytes = b"dpor checkpoint 13\nversion\ntest\n".to_vec();
     let step = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
     bytes.extend(sum.to_le_bytes());
     std::fs::write(&file.0, bytes).unwrap();
     let told = refusal(|| part(&file.0, 5, &Arc::default()));
     let expected = format!(
-        "the checkpoint {} (DPOR_CHECKPOINT_FILE) has the format 12, and this version of dpor reads the format 13; \
+        "the checkpoint {} (DPOR_CHECKPOINT_FILE) has the format 13, and this version of dpor reads the format 14; \
          remove the file to start anew",
         file.0.display()
     );

@@ -3,6 +3,7 @@
 //! As events, which are steps with labels, and as the schedules among them. A schedule is in a
 //! table, because the ways to several others may lead along it.
 
+use crate::rt::engine::stats::Stats;
 use crate::rt::event::operation::Step;
 use crate::rt::relation::independence::Label;
 
@@ -62,6 +63,8 @@ pub(crate) struct SavedFrame {
     pub(crate) events: Vec<SavedEvent>,
     /// The numbers of the records in that part.
     pub(crate) records: Vec<u32>,
+    /// What was explored already of what comes behind its schedules.
+    pub(crate) later: Stats,
 }
 
 impl Suspended {

@@ -24,7 +24,10 @@ use std::rc::Rc;
 
 use crate::rt::engine::checkpoint::Unfinished;
 use crate::rt::engine::plan::Plan;
-use crate::rt::engine::strategies::parsimonious::path::{Cut, OnPath, Path, PathEvent, Record};
+use crate::rt::engine::stats::Stats;
+use crate::rt::engine::strategies::parsimonious::path::{
+    Cut, Item, OnPath, Path, PathEvent, Record,
+};
 use crate::rt::engine::strategies::parsimonious::schedules::Child;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 use crate::rt::event::id::ThreadId;
@@ -55,6 +58,8 @@ pub(crate) struct Parsimonious {
     /// Whether an execution had a step that may come last, or there was none yet.
     prefers: bool,
     has_late: bool,
+    /// Whether the last execution was the first one with such a step.
+    is_first_late: bool,
     /// The number of bytes that the suspended executions hold, without their records.
     bytes: usize,
     started: bool,
@@ -69,6 +74,8 @@ struct Frame {
     base: u32,
     /// The next one is the last.
     children: Vec<Child>,
+    /// What other explorers have explored already of what comes behind the schedules.
+    later: Stats,
 }
 
 /// The sequence in which an execution's schedules are explored. Any sequence is right.
@@ -119,9 +126,19 @@ impl Parsimonious {
     /// Suspends the current execution, and cuts its path off behind `length` events, where another
     /// one leaves it.
     fn leave(&mut self, length: u32) {
-        let Frame { base, children } = std::mem::take(&mut self.current);
+        let Frame {
+            base,
+            children,
+            later,
+        } = std::mem::take(&mut self.current);
+        self.current.later = later;
         if !children.is_empty() {
-            let suspended = (Frame { base, children }, self.path.cut(length));
+            let frame = Frame {
+                base,
+                children,
+                later,
+            };
+            let suspended = (frame, self.path.cut(length));
             self.bytes += suspended_bytes(&suspended);
             self.suspended.push(suspended);
             self.current.base = length;
@@ -144,6 +161,42 @@ impl Parsimonious {
             later.splice(0..0, records.cloned());
             self.bytes += suspended_bytes(below);
         }
+    }
+
+    /// What is left, if `children` are the schedules of the current execution and this is its path.
+    fn saved(
+        &self,
+        children: &[Child],
+        path: (&[PathEvent], &[OnPath]),
+        has_late: bool,
+    ) -> Unfinished {
+        let mut table = saved::Table::default();
+        let mut frames = Vec::new();
+        for (frame, Cut { events, records }) in &self.suspended {
+            let own = (frame.base, frame.later);
+            frames.push(table.frame(own, &frame.children, (events, records)));
+        }
+        let own = (self.current.base, self.current.later);
+        frames.push(table.frame(own, children, path));
+        Unfinished {
+            suspended: table.with(frames, has_late),
+            ..Unfinished::default()
+        }
+    }
+
+    /// The path of the execution that was suspended first.
+    fn bottom(&self) -> Cut {
+        let Path { events, records } = &self.path;
+        let mut path = Cut {
+            events: events.clone(),
+            records: records.clone(),
+        };
+        let mut base = self.current.base;
+        for (frame, cut) in self.suspended.iter().rev() {
+            path.lengthen(base, cut);
+            base = frame.base;
+        }
+        path
     }
 
     /// Appends the events of the trace that the path does not have.
@@ -292,6 +345,7 @@ impl Explorer for Parsimonious {
                 .chain(blocked)
                 .any(|kind| preference::may_be_late(sets, kind))
         };
+        self.is_first_late = self.prefers && !self.has_late;
         self.has_late = self.prefers;
         if trace.len() < self.planned as usize {
             return;
@@ -309,36 +363,138 @@ impl Explorer for Parsimonious {
         if !self.has_run || !self.more() {
             return None;
         }
-        let mut table = saved::Table::default();
-        let mut frames = Vec::new();
-        for (Frame { base, children }, Cut { events, records }) in &self.suspended {
-            frames.push(table.frame(*base, children, (events, records)));
-        }
-        let Frame { base, children } = &self.current;
         let Path { events, records } = &self.path;
-        frames.push(table.frame(*base, children, (events, records)));
-        Some(Unfinished {
-            suspended: table.with(frames, self.has_late),
-            ..Unfinished::default()
-        })
+        Some(self.saved(&self.current.children, (events, records), self.has_late))
+    }
+
+    fn unfinished_with_last(&self) -> Option<Unfinished> {
+        let (on, before) = self.path.records.split_last()?;
+        let record = &on.record;
+        // The record knows the path to the node where it was found.
+        let mut events = self.path.events[..record.start as usize].to_vec();
+        let mut records = before.to_vec();
+        events.push(record.default);
+        for item in &record.way {
+            match item {
+                Item::Default(event) => events.push(*event),
+                Item::Schedule(inner) => {
+                    events.extend(&*inner.schedule);
+                    records.push(OnPath {
+                        record: inner.clone(),
+                        over_at: NOWHERE,
+                    });
+                }
+            }
+        }
+        let last = Child {
+            default: record.start,
+            node: events.len() as u32 - 1,
+            schedule: record.schedule.clone(),
+            site: None,
+        };
+        let has_late = self.has_late && !self.is_first_late;
+        Some(self.saved(&[last], (&events, &records), has_late))
+    }
+
+    fn take_over(&mut self, unfinished: &Unfinished) -> bool {
+        (self.started, self.has_run) = (true, true);
+        self.has_late = unfinished.suspended.has_late;
+        self.prefers = self.has_late;
+        unfinished.suspended.frames.is_empty() || self.resume(unfinished)
     }
 
     fn resume(&mut self, unfinished: &Unfinished) -> bool {
         let Some(mut frames) = saved::restore(&unfinished.suspended) else {
             return false;
         };
-        let Some((base, children, path)) = frames.pop() else {
+        let Some((current, path)) = frames.pop() else {
             return false;
         };
         self.path.restore(path);
-        self.current = Frame { base, children };
-        let suspended = frames.into_iter();
-        let suspended = suspended.map(|(base, children, cut)| (Frame { base, children }, cut));
-        self.suspended = suspended.collect();
+        self.current = current;
+        self.suspended = frames;
         self.bytes = self.suspended.iter().map(suspended_bytes).sum();
         self.has_late = unfinished.suspended.has_late;
         (self.prefers, self.started) = (self.has_late, true);
         self.more()
+    }
+
+    fn can_split(&self) -> bool {
+        let frames = self.suspended.iter().map(|(frame, _)| frame);
+        let children = frames.chain([&self.current]).map(|it| it.children.len());
+        let mut left = children.filter(|&left| left > 0);
+        left.next().is_some_and(|left_below| left_below > 1) || left.next().is_some()
+    }
+
+    fn split(&mut self) -> Option<Unfinished> {
+        if !self.can_split() {
+            return None;
+        }
+        // An execution without schedules may only hold a part of the path of the one below it.
+        let is_empty = |(frame, _): &(Frame, Cut)| frame.children.is_empty();
+        while self.suspended.first().is_some_and(is_empty) {
+            self.suspended.remove(0);
+        }
+        let path = self.bottom();
+        let above = self.suspended.iter().skip(1).map(|(frame, _)| frame);
+        let mut above = above.chain((!self.suspended.is_empty()).then_some(&self.current));
+        let is_the_last = above.all(|frame| frame.children.is_empty());
+        let bottom = self.suspended.first_mut().map(|(frame, _)| frame);
+        let bottom = bottom.unwrap_or(&mut self.current);
+        // The children are explored from the end on.
+        let given = bottom.children.len() - usize::from(is_the_last);
+        let children: Vec<Child> = bottom.children.drain(..given).collect();
+        let later = bottom.later;
+        if !is_the_last {
+            self.suspended.remove(0);
+        }
+        self.bytes = self.suspended.iter().map(suspended_bytes).sum();
+        let mut table = saved::Table::default();
+        let frame = table.frame((0, later), &children, (&path.events, &path.records));
+        Some(Unfinished {
+            suspended: table.with(vec![frame], self.has_late),
+            ..Unfinished::default()
+        })
+    }
+
+    fn branches(&self) -> Vec<(u32, Unfinished)> {
+        let mut path = Cut {
+            events: self.path.events.clone(),
+            records: self.path.records.clone(),
+        };
+        let mut branches = Vec::new();
+        let mut add = |frame: &Frame, path: &Cut| {
+            // The last one is the next.
+            for child in frame.children.iter().rev() {
+                let mut table = saved::Table::default();
+                let (events, records) = (&path.events, &path.records);
+                let alone = std::slice::from_ref(child);
+                let frame = table.frame((0, frame.later), alone, (events, records));
+                let suspended = table.with(vec![frame], self.has_late);
+                let unfinished = Unfinished {
+                    suspended,
+                    ..Unfinished::default()
+                };
+                branches.push((child.default, unfinished));
+            }
+        };
+        add(&self.current, &path);
+        let mut base = self.current.base;
+        for (frame, cut) in self.suspended.iter().rev() {
+            path.lengthen(base, cut);
+            add(frame, &path);
+            base = frame.base;
+        }
+        branches.reverse();
+        branches
+    }
+
+    fn later(&self) -> Stats {
+        self.current.later
+    }
+
+    fn has_changed_preference(&self) -> bool {
+        self.is_first_late
     }
 
     fn more(&self) -> bool {

@@ -6,11 +6,14 @@
 
 use std::time::Instant;
 
+use crate::rt::engine::driver::Driver;
+use crate::rt::engine::stats::Stats;
 use crate::rt::engine::strategies::parsimonious::{Parsimonious, Sequence};
 use crate::rt::engine::testing::programs::{
     filesystem, indexer, lastzero, lost_update, readers, wakeup_stress,
 };
 use crate::rt::engine::testing::*;
+use crate::rt::engine::tests::checkpoints::NoStatics;
 use crate::rt::engine::tests::random::{Rng, number};
 use crate::rt::engine::tests::{counts, dense, exact, let_go, load, random, store};
 use crate::rt::engine::{Explorer, TieBreak};
@@ -278,4 +281,98 @@ fn a_search_does_not_try_every_set_of_releases() {
         assert_eq!(count(&program, "optimal"), traces);
         assert_eq!(count(&program, "parsimonious"), traces);
     }
+}
+
+/// Explores the program in parts: what is left of the search is split after executions by chance,
+/// and put together again in other ways. Each driver has numbers of its own for threads and
+/// objects.
+fn explore_in_parts(program: &Program, rng: &mut Rng, most: u64) -> (Found, u64) {
+    let mut found = Found::default();
+    let mut stats = Stats::default();
+    let mut waiting: Vec<Vec<u8>> = Vec::new();
+    let mut merged = 0;
+    let mut is_first = true;
+    let saved = |bytes: Option<Result<Vec<u8>, String>>| bytes.map(|it| it.expect("no statics"));
+    while is_first || !waiting.is_empty() {
+        let mut driver = driver(program, explorer("parsimonious", TieBreak::Last));
+        if !std::mem::take(&mut is_first) {
+            let parts = 1 + rng.below(waiting.len().min(3) as u64) as usize;
+            let mut own = Vec::new();
+            for _ in 0..parts {
+                let at = rng.below(waiting.len() as u64) as usize;
+                own.push(waiting.swap_remove(at));
+            }
+            merged += u64::from(parts > 1);
+            let own = own.iter().map(|part| (&**part, Stats::default()));
+            assert!(driver.restore_parts(own, Stats::default(), &NoStatics));
+        }
+        loop {
+            let some = 1 + rng.below(4);
+            let until = driver.stats.begun() + some;
+            let go_on = |driver: &Driver| driver.stats.begun() < until;
+            let is_over = explore_on(program, &mut driver, true, &mut found, go_on);
+            assert!(stats.begun() + driver.stats.begun() <= most, "too many");
+            if is_over {
+                stats.add(&driver.stats);
+                break;
+            }
+            while rng.one_in(3)
+                && let Some(part) = saved(driver.split(&NoStatics))
+            {
+                waiting.push(part);
+            }
+            match rng.below(4) {
+                0 => {
+                    waiting.extend(saved(driver.save(&NoStatics)));
+                    stats.add(&driver.stats);
+                    break;
+                }
+                // The next execution is begun, and left to another driver.
+                1 => {
+                    let before = driver.stats;
+                    if run(program, &mut driver).is_some() {
+                        let again = saved(driver.save_with_last(&NoStatics));
+                        waiting.push(again.expect("not the first execution"));
+                    }
+                    stats.add(&before);
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    found.stats = stats;
+    (found, merged)
+}
+
+#[test]
+fn a_search_in_parts_explores_each_trace_once() {
+    let programs = number("DPOR_FUZZ", 3_000);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    let (mut merged, mut traces) = (0, 0);
+    for family in &FAMILIES {
+        let seeds = start..start + (programs * family.share).div_ceil(100);
+        for seed in seeds {
+            let program = (family.program)(seed);
+            if program.rounds_of_turn.is_some() {
+                // An exploration learns that from an execution, and such a program knows it before.
+                continue;
+            }
+            let most = 300;
+            let Some(whole) = explore_up_to(&program, "parsimonious", TieBreak::Last, most) else {
+                continue;
+            };
+            let mut rng = Rng::new(seed);
+            let (parts, times) = explore_in_parts(&program, &mut rng, 2 * most);
+            let context = || format!("{}, seed {seed}:\n{}", family.name, program.listing());
+            assert_eq!(parts.traces, whole.traces, "{}", context());
+            assert_eq!(parts.finals, whole.finals, "{}", context());
+            let of = |found: &Found| (found.stats.numbered(), found.stats.asleep);
+            assert_eq!(of(&parts), of(&whole), "{}", context());
+            merged += times;
+            traces += whole.traces.len();
+        }
+    }
+    println!("{traces} traces, {merged} times parts were put together");
+    assert!(merged > 100, "only {merged}");
 }

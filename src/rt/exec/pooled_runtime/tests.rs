@@ -163,6 +163,7 @@ fn told(program: fn()) -> String {
         replay: |schedule, _, _| schedule.to_owned(),
         nth: 1,
         report: |_| String::new(),
+        is_shared: false,
         in_order: InOrder::These(Vec::new()),
     };
     let explored = explore(&program, driver, &mut pool, settings, |between| {
@@ -173,6 +174,7 @@ fn told(program: fn()) -> String {
             callers,
             rounds,
             uses_cells,
+            met_older,
             recorded_outcome,
             permitted,
             unseen_wakers,
@@ -181,7 +183,7 @@ fn told(program: fn()) -> String {
         let stacks = (callers.len(), rounds.len());
         writeln!(
             told,
-            "{end:?} {names:?} {stacks:?} {uses_cells} {recorded_outcome:?} {:?} {unseen_wakers:?} {events}",
+            "{end:?} {names:?} {stacks:?} {uses_cells} {met_older} {recorded_outcome:?} {:?} {unseen_wakers:?} {events}",
             permitted.met()
         )
         .expect("a string");

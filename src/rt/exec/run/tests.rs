@@ -30,6 +30,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         replay: |schedule, _, _| schedule.to_owned(),
         nth: 1,
         report: |_| String::new(),
+        is_shared: false,
         in_order: InOrder::These(Vec::new()),
     };
     match explore(&body, driver, pool, settings, |_| true) {

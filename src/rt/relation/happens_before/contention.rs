@@ -155,6 +155,51 @@ impl Contention {
         rest.is_empty()
     }
 
+    /// Adds what another exploration of the same program knows, with its threads and objects under
+    /// other numbers; false if `other` are no numbers from [`Contention::save`].
+    pub(super) fn add(
+        &mut self,
+        other: &[u64],
+        threads: &[ThreadId],
+        objects: &[ObjectId],
+    ) -> bool {
+        let mut theirs = Contention::default();
+        if !theirs.restore(other) {
+            return false;
+        }
+        self.surprises = self.surprises.max(theirs.surprises);
+        if self.surprises > SURPRISES_MAX {
+            self.uses.clear();
+            return true;
+        }
+        for (theirs, object) in theirs.uses.iter().zip(objects) {
+            let known = |thread: ThreadId| match thread {
+                NOBODY | ANYBODY | CONTENDED => Some(thread),
+                thread => threads.get(thread.index()).copied(),
+            };
+            let [Some(reads), Some(written)] = theirs.0.map(known) else {
+                return false;
+            };
+            if self.uses.len() <= object.index() {
+                lengthen(&mut self.uses, object.index() + 1, || Use([NOBODY; 2]));
+            }
+            let Use([by, own]) = self.uses[object.index()];
+            let by = match (by, reads) {
+                (CONTENDED, _) | (_, CONTENDED) => CONTENDED,
+                (NOBODY, one) | (one, NOBODY) => one,
+                (one, other) if one == other => one,
+                _ => ANYBODY,
+            };
+            let is_written = own != NOBODY || written != NOBODY;
+            self.uses[object.index()] = Use(match (by, is_written) {
+                (CONTENDED, _) | (ANYBODY, true) => [CONTENDED; 2],
+                (_, true) => [by; 2],
+                (_, false) => [by, NOBODY],
+            });
+        }
+        true
+    }
+
     /// Whether events on this object may be ordered with events of other threads, as far as is
     /// known. True for every object that is not an atomic.
     #[inline]
@@ -253,6 +298,43 @@ mod tests {
         assert!(!Contention::default().restore(cut), "half of a use");
         again.be_surprised();
         assert_eq!(noted(&mut again, &[(A, WRITE)]), [Order::Possible]);
+    }
+
+    #[test]
+    fn what_two_explorations_know_is_what_one_would_know_that_sees_both() {
+        let own = |object, class| Label::of(ObjectId(object), class);
+        let accesses: Vec<(ThreadId, Label)> = [A, B]
+            .into_iter()
+            .flat_map(|thread| [Class::Read, Class::Write].map(|class| (thread, class)))
+            .flat_map(|(thread, class)| [0, 1].map(|object| (thread, own(object, class))))
+            .collect();
+        for first in 0..1 << accesses.len() {
+            for second in [0, 1, 2, 4, 5, 8, 64, 65, 129, 130, 255] {
+                let of = |which: u32| {
+                    let all = accesses.iter().enumerate();
+                    let chosen = all.filter(move |(at, _)| which >> at & 1 == 1);
+                    chosen.map(|(_, access)| *access).collect::<Vec<_>>()
+                };
+                let (mut one, mut other) = (Contention::default(), Contention::default());
+                noted(&mut one, &of(first));
+                // The other one has the numbers of threads and objects the other way round.
+                let turned = of(second).into_iter().map(|(thread, label)| {
+                    let object = ObjectId(1 - label.object().0);
+                    (ThreadId(3 - thread.0), Label::of(object, label.class()))
+                });
+                noted(&mut other, &turned.collect::<Vec<_>>());
+                let threads = [ThreadId::MAIN, B, A];
+                assert!(one.add(&other.save(), &threads, &[ObjectId(1), ObjectId(0)]));
+                let mut both = Contention::default();
+                noted(&mut both, &[of(first), of(second)].concat());
+                let longest = one.uses.len().max(both.uses.len());
+                for known in [&mut one.uses, &mut both.uses] {
+                    lengthen(known, longest, || Use([NOBODY; 2]));
+                }
+                assert_eq!(one.uses, both.uses, "{first:b} {second:b}");
+            }
+        }
+        assert!(!Contention::default().add(&[0, 9, 9], &[A], &[ATOMIC]));
     }
 
     #[test]

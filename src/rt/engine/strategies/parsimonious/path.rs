@@ -179,6 +179,17 @@ pub(super) struct Cut {
 }
 
 impl Cut {
+    /// Makes this whole path that of the execution below, which shares `base` events with it and
+    /// goes on with `end`.
+    pub(super) fn lengthen(&mut self, base: u32, end: &Cut) {
+        self.events.truncate(base as usize);
+        let is_shared = |on: &OnPath| on.record.start < base;
+        let shared = self.records.partition_point(is_shared);
+        self.records.truncate(shared);
+        self.events.extend(&end.events);
+        self.records.extend(end.records.iter().cloned());
+    }
+
     /// The number of bytes that hold the cut part.
     pub(super) fn bytes(&self) -> usize {
         self.events.capacity() * size_of::<PathEvent>() + bytes_of(&self.records)

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use crate::rt::engine::checkpoint::suspended::{
     SavedChild, SavedEvent, SavedFrame, SavedItem, SavedRecord, Suspended,
 };
+use crate::rt::engine::stats::Stats;
+use crate::rt::engine::strategies::parsimonious::Frame;
 use crate::rt::engine::strategies::parsimonious::path::{
     Cut, Item, Link, OnPath, PathEvent, Record,
 };
@@ -44,7 +46,7 @@ impl Table {
     /// Saves an execution with this part of its path.
     pub(super) fn frame(
         &mut self,
-        base: u32,
+        (base, later): (u32, Stats),
         children: &[Child],
         (events, records): (&[PathEvent], &[OnPath]),
     ) -> SavedFrame {
@@ -58,6 +60,7 @@ impl Table {
             children: children.collect(),
             events: save_all(events),
             records: records.iter().map(|on| self.number(&on.record)).collect(),
+            later,
         }
     }
 
@@ -70,9 +73,8 @@ impl Table {
     }
 }
 
-/// The executions of a checkpoint, each with its base, its schedules and its part of a path; `None`
-/// if they are none.
-pub(super) fn restore(saved: &Suspended) -> Option<Vec<(u32, Vec<Child>, Cut)>> {
+/// The executions of a checkpoint, each with its part of a path; `None` if they are none.
+pub(super) fn restore(saved: &Suspended) -> Option<Vec<(Frame, Cut)>> {
     let mut records: Vec<Rc<Record>> = Vec::new();
     for record in &saved.records {
         let way = record.way.iter().map(|item| match item {
@@ -108,7 +110,12 @@ pub(super) fn restore(saved: &Suspended) -> Option<Vec<(u32, Vec<Child>, Cut)>> 
             events: restore_all(&frame.events)?,
             records: on_path.collect::<Option<_>>()?,
         };
-        Some((frame.base, children.collect::<Option<_>>()?, cut))
+        let own = Frame {
+            base: frame.base,
+            children: children.collect::<Option<_>>()?,
+            later: frame.later,
+        };
+        Some((own, cut))
     });
     frames.collect()
 }
