@@ -38,6 +38,8 @@ pub(crate) enum Action {
     Trace(Trace),
     /// Show what most executions of a test are due to, and what would make them fewer.
     Explain(Explain),
+    /// Add up the parts of explorations (`cargo dpor test --shard`), and say whether they are all.
+    Merge(Merge),
 }
 
 #[derive(Args)]
@@ -87,6 +89,12 @@ pub(crate) struct Test {
     /// The memory model (DPOR_MEMORY).
     #[arg(long, value_name = "MODEL")]
     pub(crate) memory: Option<Memory>,
+    /// Explore each model with so many OS threads: a number, or auto (DPOR_WORKERS).
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<String>,
+    /// Explore this part of each model, such as 3/8 (DPOR_SHARD); `cargo dpor merge` adds up.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<String>,
     /// Set this cfg instead of the one that the manifest asks for. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) cfg: Vec<String>,
@@ -150,6 +158,18 @@ pub(crate) struct Explain {
     pub(crate) manifest_path: Option<PathBuf>,
 }
 
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 all parts are there and nothing failed, 1 a test failed, 2 unusable files, \
+                  4 no model in the files, 5 a part is missing or was not explored in full."
+)]
+pub(crate) struct Merge {
+    /// The summaries of the runs of all parts: each run's target/dpor/summary.json, or the
+    /// file that DPOR_SUMMARY named.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
 /// Parses the line. A line that does not parse ends the process, with exit code 2.
 pub(crate) fn parse(line: impl Iterator<Item = OsString>) -> Result<Dpor> {
     let mut words = line
@@ -169,6 +189,9 @@ pub(crate) fn parse(line: impl Iterator<Item = OsString>) -> Result<Dpor> {
         && let Some(time) = &arguments.time
     {
         check_time(time)?;
+    }
+    if let Action::Test(arguments) = &dpor.action {
+        check_parts(arguments)?;
     }
     if let Action::Explain(arguments) = &dpor.action {
         check_time(&arguments.time)?;
@@ -212,6 +235,24 @@ fn own_first(words: Vec<String>) -> Vec<String> {
     others.extend(words);
     own.extend(others);
     own
+}
+
+/// Refuses a number of workers or a part that `dpor` would refuse, before anything is built.
+fn check_parts(arguments: &Test) -> Result<()> {
+    if let Some(text) = &arguments.workers {
+        let is_number = text.parse().is_ok_and(|workers: usize| workers > 0);
+        anyhow::ensure!(
+            text == "auto" || is_number,
+            "--workers `{text}`: expected a number from 1, or auto"
+        );
+    }
+    if let Some(text) = &arguments.shard {
+        anyhow::ensure!(
+            crate::merge::part(text).is_some(),
+            "--shard `{text}`: expected the number of a part, from 1, and of all parts, such as 3/8"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses a time that `dpor` would refuse, before anything is built.
@@ -269,6 +310,26 @@ mod tests {
         ];
         assert_eq!(test.cargo, cargo);
         assert!(parsed("cargo-dpor test --nextest").nextest);
+    }
+
+    #[test]
+    fn parts_and_workers_are_checked_before_anything_is_built() {
+        let of = |line: &str| {
+            let words = format!("cargo-dpor dpor test {line}");
+            parse(words.split(' ').map(OsString::from))
+        };
+        for line in ["--workers 2 --shard 3/8", "--workers=auto", "--shard=1/1"] {
+            assert!(of(line).is_ok(), "{line}");
+        }
+        for line in [
+            "--workers 0",
+            "--workers many",
+            "--shard 9/8",
+            "--shard 0/8",
+            "--shard 3",
+        ] {
+            assert!(of(line).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod explain;
 mod harness;
 mod init;
 mod last_run;
+mod merge;
 mod project;
 mod run;
 mod summary;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Action::Report(arguments) => again::report(&arguments),
         Action::Trace(arguments) => again::trace(&arguments),
         Action::Explain(arguments) => explain::explain(&arguments),
+        Action::Merge(arguments) => merge::merge(&arguments),
     });
     let exit = done.unwrap_or_else(|error| {
         use std::io::Write as _;

@@ -155,7 +155,11 @@ fn settings(arguments: &cli::Test) -> Vec<(String, String)> {
         };
         ("DPOR_MEMORY", name)
     });
-    let all = [time, thorough, memory].into_iter().flatten();
+    let workers = (arguments.workers.as_ref()).map(|it| ("DPOR_WORKERS", it.as_str()));
+    let shard = (arguments.shard.as_ref()).map(|it| ("DPOR_SHARD", it.as_str()));
+    let all = [time, thorough, memory, workers, shard]
+        .into_iter()
+        .flatten();
     all.map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }

@@ -21,6 +21,11 @@ pub(crate) struct Line {
     pub(crate) reason: Option<String>,
     pub(crate) executions: u64,
     pub(crate) pruned: u64,
+    pub(crate) events: u64,
+    /// The part of each exploration that the run explored, such as `3/8`, if not all.
+    pub(crate) shard: Option<String>,
+    /// The explorations that were such parts; the others were explored in full.
+    pub(crate) parts: Parts,
     pub(crate) seconds: f64,
     pub(crate) assumptions: Vec<Assumption>,
     pub(crate) vacuous: Vec<String>,
@@ -47,6 +52,17 @@ macro_rules! lenient {
 
 lenient!(Weak, BTreeMap<String, u64>);
 lenient!(Further, Vec<Pass>);
+
+/// The explorations of a line that were parts.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Parts {
+    pub(crate) models: u64,
+    pub(crate) executions: u64,
+    pub(crate) pruned: u64,
+    pub(crate) events: u64,
+    pub(crate) outcomes: BTreeMap<String, u64>,
+}
 
 /// The further passes for one kind of behaviour.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -86,15 +102,28 @@ impl Line {
         test(self) == test(other)
     }
 
-    fn key(&self) -> [&str; 4] {
+    /// What distinguishes the place from others.
+    pub(crate) fn key(&self) -> [&str; 4] {
         let package = self.package.as_deref().unwrap_or_default();
         let test = self.test.as_deref().unwrap_or_default();
         [package, &self.target, test, &self.place]
     }
+
+    /// Whether the line is of this place and part.
+    fn is_of(&self, other: &Line) -> bool {
+        (self.key(), &self.shard) == (other.key(), &other.shard)
+    }
+
+    /// Number of explorations with a verdict that is none of these.
+    pub(crate) fn other_verdicts(&self, known: &[&str]) -> u64 {
+        let others = self.verdicts.iter();
+        let others = others.filter(|(verdict, _)| !known.contains(&&***verdict));
+        others.map(|(_, times)| times).sum()
+    }
 }
 
-/// Returns the last line of each place, in the order of the first ones, and a warning for each line
-/// that cannot be read. A file that is not there has no lines.
+/// Returns the last line of each place and part, in the order of the first ones, and a warning for
+/// each line that cannot be read. A file that is not there has no lines.
 pub(crate) fn read(file: &Path) -> Result<(Vec<Line>, Vec<String>)> {
     let text = match std::fs::read(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -104,7 +133,7 @@ pub(crate) fn read(file: &Path) -> Result<(Vec<Line>, Vec<String>)> {
     let (mut lines, mut warnings) = (Vec::<Line>::new(), Vec::new());
     for (number, text) in text.lines().enumerate() {
         match serde_json::from_str::<Line>(text) {
-            Ok(line) => match lines.iter_mut().find(|known| known.key() == line.key()) {
+            Ok(line) => match lines.iter_mut().find(|known| known.is_of(&line)) {
                 Some(known) => *known = line,
                 None => lines.push(line),
             },

@@ -21,6 +21,8 @@ pub(crate) enum Outcome {
     /// It failed, and its test passed.
     FailedAsExpected,
     Replayed,
+    /// The part of it that was asked for was explored in full.
+    InPart,
     Complete,
 }
 
@@ -41,8 +43,7 @@ pub(crate) struct Ended<'a> {
 impl Model {
     pub(crate) fn new(line: Line, ended: &Ended<'_>) -> Model {
         let count = |verdict| line.verdicts.get(verdict).copied().unwrap_or_default();
-        let others: u64 = line.verdicts.values().sum();
-        let others = others - count("complete") - count("failed") - count("replayed");
+        let others = line.other_verdicts(&["complete", "failed", "replayed", "shard"]);
         // Without a list of failed tests each failure may be one of a test that has failed.
         let test_failed = !ended.passed
             && (ended.failed.is_empty()
@@ -57,6 +58,8 @@ impl Model {
             Outcome::FailedAsExpected
         } else if count("replayed") > 0 {
             Outcome::Replayed
+        } else if count("shard") > 0 {
+            Outcome::InPart
         } else {
             Outcome::Complete
         };
@@ -70,9 +73,13 @@ impl Model {
             Outcome::TestsNothing => "tests nothing".to_owned(),
             Outcome::FailedAsExpected => "fails as expected".to_owned(),
             Outcome::Replayed => "replayed".to_owned(),
+            Outcome::InPart => match &self.line.shard {
+                Some(shard) => format!("part {shard}"),
+                None => "in part".to_owned(),
+            },
             Outcome::Complete => "complete".to_owned(),
             Outcome::NotInFull => {
-                let known = ["complete", "failed", "replayed"];
+                let known = ["complete", "failed", "replayed", "shard"];
                 let mut verdicts = self.line.verdicts.keys();
                 let verdict = verdicts.find(|verdict| !known.contains(&&***verdict));
                 verdict.map_or_else(|| "not in full".to_owned(), |it| it.replace('_', " "))

@@ -121,7 +121,7 @@ fn options_become_settings() {
         "tests/settings.rs",
         r#"#[test]
 fn shows() {
-    for name in ["DPOR_MAX_DURATION", "DPOR_THOROUGH", "DPOR_MEMORY", "DPOR_SPIN_BOUND"] {
+    for name in ["DPOR_MAX_DURATION", "DPOR_THOROUGH", "DPOR_MEMORY", "DPOR_SPIN_BOUND", "DPOR_WORKERS", "DPOR_SHARD"] {
         println!("{name}={}", std::env::var(name).unwrap());
     }
 }
@@ -135,6 +135,9 @@ fn shows() {
         "c11",
         "--thorough",
         "--time=2m",
+        "--workers=auto",
+        "--shard",
+        "3/8",
         "--",
         "--nocapture",
     ];
@@ -146,7 +149,79 @@ fn shows() {
         "DPOR_THOROUGH=1",
         "DPOR_MEMORY=c11",
         "DPOR_SPIN_BOUND=2",
+        "DPOR_WORKERS=auto",
+        "DPOR_SHARD=3/8",
     ]);
+}
+
+#[test]
+fn parts_of_a_model_are_run_and_merged() {
+    let made = Crate::with_dpor("parts");
+    made.write(
+        "tests/parts.rs",
+        r#"use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+#[test]
+fn long() {
+    dpor::model(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let all: Vec<_> = (0..5)
+            .map(|_| {
+                let x = x.clone();
+                dpor::thread::spawn(move || x.store(x.load(SeqCst) + 1, SeqCst))
+            })
+            .collect();
+        all.into_iter().for_each(|it| it.join().unwrap());
+        dpor::outcome(x.load(SeqCst));
+    });
+}
+
+#[test]
+fn short() {
+    dpor::model(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let other = dpor::thread::spawn(move || theirs.store(1, SeqCst));
+        x.store(2, SeqCst);
+        other.join().unwrap();
+    });
+}
+"#,
+    );
+    let mut files = Vec::new();
+    for part in 1..=3 {
+        let shard = format!("{part}/3");
+        let told = made
+            .dpor(&[
+                "test", "--test", "parts", "--memory", "sc", "--shard", &shard,
+            ])
+            .with(0);
+        told.says(&[&format!("part {part}/3")]);
+        let file = format!("part-{part}.json");
+        made.write(&file, &made.summary());
+        files.push(made.path(&file).display().to_string());
+    }
+    let all = made
+        .dpor(&["merge", &files[0], &files[1], &files[2]])
+        .with(0);
+    all.says(&[
+        "long: complete, 14400 executions",
+        "short: complete, 2 executions",
+        "every model was explored in full",
+    ]);
+    let some = made.dpor(&["merge", &files[2], &files[0]]).with(5);
+    some.says(&[
+        "long: not in full",
+        "part 2/3 is missing",
+        "short: complete, 2 executions",
+    ]);
+    let twice = made.dpor(&["merge", &files[0], &files[0]]).with(2);
+    assert!(
+        twice.err.contains("the part 1/3 is there twice"),
+        "{}",
+        twice.err
+    );
 }
 
 #[test]
@@ -163,6 +238,10 @@ fn arguments_that_make_no_sense_are_refused() {
             "put them into .cargo/config.toml",
         ),
         (&["test", "--manifest-path", "none.toml"], "none.toml"),
+        (&["test", "--workers", "0"], "--workers `0`: expected"),
+        (&["test", "--shard", "9/8"], "--shard `9/8`: expected"),
+        (&["merge", "none.json"], "none.json: there is no such file"),
+        (&["merge"], "required"),
         (&["trace", "a", "0"], "0 is not in 1.."),
         (&["replay"], "there is no run yet"),
         (&["frobnicate"], "unrecognized subcommand"),

@@ -134,6 +134,12 @@ impl Crate {
     }
 
     /// The target directory of all crates.
+    /// The summary of the last run.
+    pub(crate) fn summary(&self) -> String {
+        let file = self.state().join("summary.json");
+        std::fs::read_to_string(file).expect("a summary")
+    }
+
     fn target(&self) -> PathBuf {
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("target")
     }
