@@ -14,11 +14,12 @@ const PREFIX: &str = "DPOR_";
 
 /// Variables that only the tests of this crate read. A test passes variables with the prefix
 /// `DPOR_TEST_` to a process of its own.
-const OF_OUR_TESTS: [&str; 9] = [
+const OF_OUR_TESTS: [&str; 10] = [
     "DPOR_BLESS",
     "DPOR_FUZZ",
     "DPOR_FUZZ_ALGORITHM",
     "DPOR_FUZZ_SEED",
+    "DPOR_REPEAT",
     "DPOR_LIVE",
     "DPOR_LIVE_FROM",
     "DPOR_RACES",
