@@ -353,7 +353,8 @@ pub(crate) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
             | ObjectKind::Token
             | ObjectKind::Condvar
             | ObjectKind::Barrier
-            | ObjectKind::Channel => None,
+            | ObjectKind::Channel
+            | ObjectKind::Opaque => None,
         }
     }
 }

@@ -183,6 +183,7 @@ fn has_looked(events: &[Event], notified: usize, waited: usize) -> bool {
                 | OpKind::TrySend
                 | OpKind::Recv { .. }
                 | OpKind::TryRecv
+                | OpKind::Touch(_)
                 | OpKind::Choose { .. } => true,
                 _ => false,
             }

@@ -98,5 +98,7 @@ impl Able {
 /// for a change.
 #[inline]
 pub(super) fn leaves_the_others(kind: &OpKind) -> bool {
-    kind.is_atomic() || kind.counts() || matches!(kind, OpKind::Start | OpKind::Join { .. })
+    kind.is_atomic()
+        || kind.counts()
+        || matches!(kind, OpKind::Start | OpKind::Join { .. } | OpKind::Touch(_))
 }

@@ -79,6 +79,17 @@ pub(crate) enum Class {
     AddSender,
     DropSender,
     DropReceiver,
+    // Objects with unknown contents (`operation/touch.rs`). The label of an access to one key has
+    // the key, and that of a declared access the accesses that it may not be swapped with.
+    TouchAll,
+    ReadAll,
+    WeakRead,
+    WeakWrite,
+    KeyRead,
+    KeyWrite,
+    KeyShape,
+    ReadKeys,
+    Declared,
     // Operations on no shared object.
     Local,
     /// A wait for a change: reads every location of its set.
@@ -89,7 +100,7 @@ pub(crate) enum Class {
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
-pub(crate) const ALL: [Class; 47] = [
+pub(crate) const ALL: [Class; 56] = [
     Class::Read,
     Class::Write,
     Class::Acquire,
@@ -134,6 +145,15 @@ pub(crate) const ALL: [Class; 47] = [
     Class::AddSender,
     Class::DropSender,
     Class::DropReceiver,
+    Class::TouchAll,
+    Class::ReadAll,
+    Class::WeakRead,
+    Class::WeakWrite,
+    Class::KeyRead,
+    Class::KeyWrite,
+    Class::KeyShape,
+    Class::ReadKeys,
+    Class::Declared,
     Class::Local,
     Class::Wait,
     Class::Released,
@@ -265,6 +285,20 @@ impl Class {
             Taken => Classes::of(&[Received]),
             DropSender => Classes::of(&[RecvFailed]),
             DropReceiver => Classes::of(&[Sent, HandOver, SendFailed, Received]),
+            TouchAll => Classes::of(&[
+                TouchAll, ReadAll, WeakRead, WeakWrite, KeyRead, KeyWrite, KeyShape, ReadKeys,
+                Declared,
+            ]),
+            ReadAll => Classes::of(&[TouchAll, WeakWrite, KeyWrite, KeyShape]),
+            WeakRead => Classes::of(&[TouchAll]),
+            WeakWrite => Classes::of(&[TouchAll, ReadAll]),
+            KeyRead => Classes::of(&[TouchAll, KeyWrite, KeyShape]),
+            KeyWrite => Classes::of(&[TouchAll, ReadAll, KeyRead, KeyWrite, KeyShape]),
+            KeyShape => {
+                Classes::of(&[TouchAll, ReadAll, KeyRead, KeyWrite, KeyShape, ReadKeys])
+            }
+            ReadKeys => Classes::of(&[TouchAll, KeyShape]),
+            Declared => Classes::of(&[TouchAll, Declared]),
             // Only an existing sender adds a sender, so no operation can observe the difference.
             AddSender => Classes::NONE,
             // A spawn comes before the child's first event. Happens-before itself has that edge,
@@ -285,7 +319,8 @@ impl Class {
             | Class::CountTake
             | Class::Exit
             | Class::Park
-            | Class::OnceEnd => 0,
+            | Class::OnceEnd
+            | Class::TouchAll => 0,
             Class::Read
             | Class::AcquireFailed
             | Class::Retain
@@ -295,6 +330,7 @@ impl Class {
             | Class::Arrive
             | Class::OnceBegin
             | Class::Sent
+            | Class::ReadAll
             | Class::Local
             | Class::Released => 1,
             Class::Drop
@@ -304,19 +340,25 @@ impl Class {
             | Class::Notify
             | Class::Leave
             | Class::Peek
-            | Class::HandOver => 2,
+            | Class::HandOver
+            | Class::WeakRead => 2,
             Class::DropQuiet
             | Class::Poll
             | Class::ReadRelease
             | Class::NotifyNone
             | Class::OnceFailed
-            | Class::SendFailed => 3,
-            Class::CountRead | Class::WriteFailed | Class::Awake | Class::Received => 4,
-            Class::Upgrade | Class::TimedOut | Class::RecvFailed => 5,
-            Class::RecvWait | Class::TooLate => 6,
-            Class::Taken | Class::WeakRetain => 7,
+            | Class::SendFailed
+            | Class::WeakWrite => 3,
+            Class::CountRead
+            | Class::WriteFailed
+            | Class::Awake
+            | Class::Received
+            | Class::KeyRead => 4,
+            Class::Upgrade | Class::TimedOut | Class::RecvFailed | Class::KeyWrite => 5,
+            Class::RecvWait | Class::TooLate | Class::KeyShape => 6,
+            Class::Taken | Class::WeakRetain | Class::ReadKeys => 7,
             Class::DropSender => 8,
-            Class::DropReceiver => 9,
+            Class::DropReceiver | Class::Declared => 9,
             Class::AddSender => 10,
             Class::Wait => WAIT_SLOT,
         }

@@ -124,6 +124,7 @@ impl Grant {
             | OpKind::Store { .. }
             | OpKind::Rmw { .. }
             | OpKind::CompareExchange { .. }
+            | OpKind::Touch(_)
             | OpKind::Choose { .. }
             | OpKind::GiveUp { .. }
             | OpKind::Start

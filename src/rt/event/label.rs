@@ -78,7 +78,8 @@ impl Label {
     }
 
     /// For a message sent into a bounded channel, the capacity, up to 255. For a [`Class::Arrive`]
-    /// and a [`Class::Leave`], the number of the group, as far as it fits. Otherwise 0.
+    /// and a [`Class::Leave`], the number of the group, as far as it fits. For an access to one
+    /// key, the upper part of the key; for a declared access, its number. Otherwise 0.
     #[inline]
     pub(crate) const fn room(self) -> u8 {
         (self.0 >> 40) as u8
@@ -86,7 +87,9 @@ impl Label {
 
     /// For a [`Class::Drop`], the number of references before it. For a [`Class::Arrive`], the
     /// number of missing arrivals. For a notification and the wake-ups it causes, the number of the
-    /// notification. For an operation on a message, the number of the message. Large numbers are
+    /// notification. For an operation on a message, the number of the message. For an access to one
+    /// key, the lower part of the key; for a declared access, a bit for each access that may not be
+    /// swapped with it. Large numbers are
     /// cut in a way that makes two events dependent rather than independent.
     #[inline]
     pub(crate) const fn count(self) -> u16 {
@@ -122,12 +125,17 @@ impl Label {
             Class::Arrive => (value as u32).min(u16::MAX as u32) as u16,
             Class::Notify | Class::Awake => notification(value),
             Class::Sent | Class::HandOver | Class::Received | Class::Taken => value as u16,
+            Class::KeyRead | Class::KeyWrite | Class::KeyShape | Class::Declared => match kind {
+                OpKind::Touch(touch) => touch.numbers().1,
+                _ => 0,
+            },
             _ => 0,
         };
         let room = match (class, nature, kind) {
             (Class::Sent, Nature::Bounded(room), _) => room,
             (Class::Arrive, ..) => (value >> 32) as u8,
             (Class::Leave, _, OpKind::Leave { generation }) => *generation as u8,
+            (_, _, OpKind::Touch(touch)) => touch.numbers().0,
             _ => 0,
         };
         let object = match kind {
@@ -256,6 +264,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::AddSender => Class::AddSender,
         OpKind::DropSender => Class::DropSender,
         OpKind::DropReceiver { .. } => Class::DropReceiver,
+        OpKind::Touch(touch) => touch.class(),
         OpKind::EndForNoReason
         | OpKind::Choose { .. }
         | OpKind::Start

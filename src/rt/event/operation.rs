@@ -6,6 +6,7 @@
 //! a new operation does not compile until these are decided.
 
 mod atomic;
+mod touch;
 
 use std::sync::atomic::Ordering;
 
@@ -15,6 +16,7 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 pub(crate) use crate::rt::event::operation::atomic::{
     ADDRESS_BITS, ADDRESS_MIN, AtomicType, Rmw, TASK_AWAITED, TASK_DONE, address_in,
 };
+pub(crate) use crate::rt::event::operation::touch::{KINDS_MAX, Key, Touch};
 use crate::rt::event::ordering::OrderingAs;
 
 /// The kind of an object, which decides the operations on it.
@@ -36,6 +38,8 @@ pub(crate) enum ObjectKind {
     Once,
     /// A queue of messages with one receiver.
     Channel,
+    /// An object with contents that only its program knows.
+    Opaque,
 }
 
 /// An operation that a thread announces.
@@ -238,6 +242,9 @@ pub(crate) enum OpKind {
         discards: bool,
     },
 
+    // Objects with unknown contents.
+    Touch(Touch),
+
     // Operations on no shared object.
     /// Chooses one of `options`.
     Choose {
@@ -287,6 +294,7 @@ impl ObjectKind {
             ObjectKind::Barrier => "Barrier",
             ObjectKind::Once => "Once",
             ObjectKind::Channel => "channel",
+            ObjectKind::Opaque => "object",
         }
     }
 }
@@ -358,7 +366,7 @@ impl OpKind {
     pub(crate) const fn is_always_alike(&self) -> bool {
         matches!(
             self,
-            OpKind::Load { .. } | OpKind::Store { .. } | OpKind::Rmw { .. }
+            OpKind::Load { .. } | OpKind::Store { .. } | OpKind::Rmw { .. } | OpKind::Touch(_)
         )
     }
 

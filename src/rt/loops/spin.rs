@@ -606,6 +606,9 @@ pub(crate) fn meaning_of_count(
 fn changes(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
         OpKind::DropSender | OpKind::EndOnce { .. } => true,
+        // The engine does not know the contents of the object, so it cannot tell whether another
+        // look would find the same.
+        OpKind::Touch(_) => true,
         OpKind::CallOnce { .. } => outcome.succeeded(),
         _ => false,
     }

@@ -42,6 +42,7 @@ pub(crate) enum State {
     Barrier(barrier::Barrier),
     Once(once::Once),
     Channel(channel::Channel),
+    Opaque,
 }
 
 /// Marks the [`State::awaited_by`] value of a condition variable; the lower bits are the thread.
@@ -72,6 +73,7 @@ impl State {
             ObjectKind::Barrier => State::Barrier(barrier::Barrier::new(value as u32)),
             ObjectKind::Once => State::Once(once::Once::from_number(value)),
             ObjectKind::Channel => State::Channel(channel::Channel::new(value)),
+            ObjectKind::Opaque => State::Opaque,
         }
     }
 
@@ -87,7 +89,8 @@ impl State {
             | State::RwLock(_)
             | State::Barrier(_)
             | State::Once(_)
-            | State::Channel(_) => false,
+            | State::Channel(_)
+            | State::Opaque => false,
         }
     }
 
@@ -104,6 +107,7 @@ impl State {
             State::Barrier(_) => ObjectKind::Barrier,
             State::Once(_) => ObjectKind::Once,
             State::Channel(_) => ObjectKind::Channel,
+            State::Opaque => ObjectKind::Opaque,
         }
     }
 
@@ -111,7 +115,7 @@ impl State {
     #[inline]
     pub(crate) fn enabled(&self, thread: ThreadId, kind: &OpKind) -> bool {
         match self {
-            State::Atomic { .. } | State::Count { .. } => true,
+            State::Atomic { .. } | State::Count { .. } | State::Opaque => true,
             State::Mutex(mutex) => mutex::enabled(*mutex, kind),
             State::Thread { finished } => thread::enabled(*finished, kind),
             State::Token { available } => thread::token_enabled(*available, kind),
@@ -146,7 +150,8 @@ impl State {
             | State::RwLock(_)
             | State::Barrier(_)
             | State::Once(_)
-            | State::Channel(_) => 1,
+            | State::Channel(_)
+            | State::Opaque => 1,
         }
     }
 
@@ -170,6 +175,10 @@ impl State {
             State::Barrier(barrier) => put(barrier, barrier::apply(*barrier, kind)),
             State::Once(once) => put(once, once::apply(*once, thread, kind)),
             State::Channel(channel) => put(channel, channel::apply(*channel, kind)),
+            State::Opaque => match kind {
+                OpKind::Touch(_) => Outcome::Done,
+                other => misplaced(other),
+            },
         }
     }
 
@@ -186,7 +195,8 @@ impl State {
             | State::RwLock(_)
             | State::Condvar(_)
             | State::Barrier(_)
-            | State::Once(_) => Nature::Plain,
+            | State::Once(_)
+            | State::Opaque => Nature::Plain,
         };
         Label::new(operation.object, &operation.kind, outcome, nature)
     }
@@ -213,6 +223,7 @@ impl State {
             State::Once(once) => Some(once.number()),
             State::Channel(channel) => channel.pack(),
             State::Condvar(ref condvar) => condvar.pack(),
+            State::Opaque => Some(0),
         }
     }
 
@@ -248,6 +259,7 @@ impl State {
             }),
             State::Channel(channel) => State::Channel(channel.unpack(word)),
             State::Condvar(_) => State::Condvar(condvar::Condvar::unpack(word)),
+            State::Opaque => State::Opaque,
         }
     }
 
@@ -271,7 +283,8 @@ impl State {
             | State::Token { .. }
             | State::Condvar(_)
             | State::Barrier(_)
-            | State::Channel(_) => self.visible(),
+            | State::Channel(_)
+            | State::Opaque => self.visible(),
         }
     }
 
@@ -339,6 +352,8 @@ impl State {
                 let ends = (channel.senders == 0) as u64 | (channel.receiver as u64) << 1;
                 channel.sent << 34 ^ channel.received << 2 ^ ends
             }
+            // Only the program knows the contents.
+            State::Opaque => 0,
         }
     }
 
@@ -360,7 +375,7 @@ impl State {
             State::Barrier(barrier) => barrier.size as u64 == memory.max(1),
             // Their memory does not contain the state. They cannot be replaced while a thread uses
             // them, and an unused one is as good as new.
-            State::Condvar(_) | State::Channel(_) => true,
+            State::Condvar(_) | State::Channel(_) | State::Opaque => true,
             State::Atomic { .. }
             | State::Mutex(_)
             | State::Count { .. }

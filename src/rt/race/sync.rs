@@ -166,6 +166,7 @@ pub(super) fn access(event: &Event) -> Access {
     let reads = match event.operation.kind {
         OpKind::Load { .. } => true,
         OpKind::CompareExchange { .. } => !event.outcome.succeeded(),
+        OpKind::Touch(touch) => touch.only_reads(),
         _ => false,
     };
     Access {

@@ -154,7 +154,12 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Received
         | Class::RecvWait
         | Class::DropSender
-        | Class::DropReceiver => true,
+        | Class::DropReceiver
+        | Class::TouchAll
+        | Class::WeakWrite
+        | Class::KeyWrite
+        | Class::KeyShape
+        | Class::Declared => true,
         Class::Read
         | Class::OnceBegin
         | Class::AcquireFailed
@@ -175,6 +180,10 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::RecvFailed
         | Class::Taken
         | Class::AddSender
+        | Class::ReadAll
+        | Class::WeakRead
+        | Class::KeyRead
+        | Class::ReadKeys
         | Class::Local
         | Class::Wait
         | Class::Released => false,
@@ -284,7 +293,7 @@ static UNCERTAIN: [u32; 64] = {
 };
 
 /// The pairs of classes that are related only if their numbers match.
-const NUMBERED: [(Class, Class); 7] = [
+const NUMBERED: [(Class, Class); 13] = [
     (Class::Drop, Class::Drop),
     (Class::Arrive, Class::Arrive),
     (Class::Arrive, Class::Leave),
@@ -292,6 +301,12 @@ const NUMBERED: [(Class, Class); 7] = [
     (Class::Sent, Class::Received),
     (Class::HandOver, Class::Received),
     (Class::Received, Class::Taken),
+    (Class::KeyRead, Class::KeyWrite),
+    (Class::KeyRead, Class::KeyShape),
+    (Class::KeyWrite, Class::KeyWrite),
+    (Class::KeyWrite, Class::KeyShape),
+    (Class::KeyShape, Class::KeyShape),
+    (Class::Declared, Class::Declared),
 ];
 
 /// The classes that are related with some classes only if the numbers match, and waits, which have
@@ -306,6 +321,10 @@ const SPECIAL: Classes = Classes::of(&[
     Class::HandOver,
     Class::Received,
     Class::Taken,
+    Class::KeyRead,
+    Class::KeyWrite,
+    Class::KeyShape,
+    Class::Declared,
     Class::Wait,
 ]);
 
@@ -362,6 +381,12 @@ fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
         // A wake-up has the number of the one notification that caused it, and a notification may
         // cause several.
         (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => a.count() == b.count(),
+        (
+            Class::KeyRead | Class::KeyWrite | Class::KeyShape,
+            Class::KeyRead | Class::KeyWrite | Class::KeyShape,
+        ) => (a.room(), a.count()) == (b.room(), b.count()),
+        // The table of the object is symmetric, so one of the two rows is enough.
+        (Class::Declared, Class::Declared) => a.count() >> b.room() & 1 == 1,
         _ => true,
     }
 }

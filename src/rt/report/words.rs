@@ -27,7 +27,7 @@ use crate::rt::event::held::{Datum, Touched};
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{
-    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason,
+    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason, Touch,
 };
 use crate::rt::event::verdict::{Block, End, Wrong};
 use crate::rt::event::{Event, Site, Trace};
@@ -265,6 +265,22 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// [`Names::announced`] for an operation on an object with unknown contents.
+    fn announced_touch(&self, object: ObjectId, touch: Touch) -> String {
+        let name = self.object(object);
+        match touch {
+            Touch::All => format!("write {name}"),
+            Touch::ReadAll => format!("read {name}"),
+            Touch::WeakRead => format!("read of a part of {name}"),
+            Touch::WeakWrite => format!("write to a part of {name}"),
+            Touch::KeyRead(_) => format!("read a key of {name}"),
+            Touch::KeyWrite(_) => format!("write to a key of {name}"),
+            Touch::KeyShape(_) => format!("insert or remove a key of {name}"),
+            Touch::ReadKeys => format!("read the keys of {name}"),
+            Touch::Declared { number, .. } => format!("access {number} to {name}"),
+        }
+    }
+
     /// The words for an operation that has not happened yet.
     pub(super) fn announced(&self, operation: &Operation) -> String {
         let object = operation.object;
@@ -331,6 +347,7 @@ impl<'a> Names<'a> {
             OpKind::AddSender => format!("clone a sender of {}", self.object(object)),
             OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
             OpKind::DropReceiver { .. } => format!("drop the receiver of {}", self.object(object)),
+            OpKind::Touch(touch) => self.announced_touch(object, touch),
             OpKind::Choose { options, what } => match what {
                 Choice::Value => format!("choose({options})"),
                 Choice::MayWakeUp => "choose how to wake up".to_owned(),

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::rt::engine::testing::Program;
 
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
-use crate::rt::event::operation::OpKind;
+use crate::rt::event::operation::{Key, OpKind, Touch};
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::key::TraceKey;
@@ -55,6 +55,79 @@ enum Way {
     Taken(usize),
     DropSender,
     DropReceiver,
+    Touches(Touch),
+}
+
+/// A part of an object with unknown contents.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// What no weak write and no key changes.
+    Rest,
+    /// The parts that weak writes change, each a different one.
+    Weak,
+    /// Whether a key is there, and its value.
+    Presence(Key),
+    Value(Key),
+    /// The same of all keys.
+    AnyPresence,
+    AnyValue,
+}
+
+impl Part {
+    fn meets(self, other: Part) -> bool {
+        use Part::*;
+        let any_of = |one, other| {
+            matches!(
+                (one, other),
+                (AnyPresence, Presence(_)) | (AnyValue, Value(_))
+            )
+        };
+        self == other || any_of(self, other) || any_of(other, self)
+    }
+}
+
+/// The parts that an operation reads, and those that it writes.
+fn footprint(touch: Touch) -> (Vec<Part>, Vec<Part>) {
+    use Part::*;
+    let everything = vec![Rest, Weak, AnyPresence, AnyValue];
+    match touch {
+        Touch::All => (vec![], everything),
+        Touch::ReadAll => (everything, vec![]),
+        Touch::WeakRead => (vec![Rest], vec![]),
+        Touch::WeakWrite => (vec![Rest], vec![Weak]),
+        Touch::KeyRead(key) => (vec![Rest, Presence(key), Value(key)], vec![]),
+        Touch::KeyWrite(key) => (vec![Rest, Presence(key)], vec![Value(key)]),
+        Touch::KeyShape(key) => (vec![Rest], vec![Presence(key), Value(key)]),
+        Touch::ReadKeys => (vec![Rest, AnyPresence], vec![]),
+        Touch::Declared { .. } => (vec![], vec![]),
+    }
+}
+
+/// The pairs of declared accesses that cannot be swapped, in the programs of the tests.
+pub(crate) const DECLARED: [(u8, u8); 5] = [(0, 1), (1, 1), (1, 2), (2, 3), (4, 4)];
+
+/// Whether two operations on one object with unknown contents cannot be swapped.
+fn clash(a: Touch, b: Touch) -> bool {
+    let number = |touch| match touch {
+        Touch::Declared { number, .. } => Some(number),
+        _ => None,
+    };
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => DECLARED.contains(&(a, b)) || DECLARED.contains(&(b, a)),
+        (None, None) => {
+            let ((reads, writes), (others_reads, others_writes)) = (footprint(a), footprint(b));
+            let weakly = a == Touch::WeakWrite && b == Touch::WeakWrite;
+            let meet = |one: &[Part], other: &[Part]| {
+                one.iter()
+                    .any(|part| other.iter().any(|it| part.meets(*it)))
+            };
+            !weakly
+                && (meet(&writes, &others_writes)
+                    || meet(&writes, &others_reads)
+                    || meet(&reads, &others_writes))
+        }
+        _ => panic!("an object has declared accesses alone, or none"),
+    }
 }
 
 /// Whether two events on one object cannot be swapped. The capacity of a channel is `size` minus
@@ -62,6 +135,7 @@ enum Way {
 fn ordered(size: usize, a: Way, b: Way) -> bool {
     use Way::*;
     let one_way = |a: Way, b: Way| match (a, b) {
+        (Touches(a), Touches(b)) => clash(a, b),
         (Write, Read | Write) => true,
         (Alone, Alone | Shared | Shut | ShutByAny) | (Shared, ShutByAny) => true,
         (Notify(_) | NotifyNone, Enter | TimedOut) | (Notify(_), Notify(_) | NotifyNone) => true,
@@ -178,6 +252,7 @@ impl History {
             OpKind::Recv { .. } | OpKind::TryRecv => Way::RecvFailed,
             OpKind::DropSender => Way::DropSender,
             OpKind::DropReceiver { .. } => Way::DropReceiver,
+            OpKind::Touch(touch) => Way::Touches(touch),
             OpKind::AddSender
             | OpKind::Choose { .. }
             | OpKind::Spawn { .. }

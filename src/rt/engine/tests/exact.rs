@@ -30,7 +30,7 @@ fn explored(program: &Program, explorer: Box<dyn Explorer>) -> BTreeMap<TraceKey
 
 /// Checks `program` against brute force, which distinguishes traces in the same way; returns the
 /// number of traces, unless there are more prefixes than `most`.
-fn check(program: &Program, most: usize, seed: u64) -> Option<usize> {
+pub(super) fn check(program: &Program, most: usize, seed: u64) -> Option<usize> {
     let oracle = brute_force_by(program, most, Some(reference::key))?.keys();
     let other = ["source", "sleep_sets"].into_iter().chain(ORDERS);
     let other = other.cycle().nth(seed as usize % 7);

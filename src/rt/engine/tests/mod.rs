@@ -18,6 +18,7 @@ mod let_go;
 mod linearisations;
 mod long_histories;
 mod looks_back;
+mod opaque;
 mod orders;
 mod parsimonious;
 mod random;

@@ -48,6 +48,7 @@ pub(super) fn words(object: ObjectId, state: &State, names: &Names<'_>) -> Strin
         State::Once(Once::Running(thread)) => format!("begun by {}", names.thread(*thread)),
         State::Once(Once::Done) => "done".to_owned(),
         State::Once(Once::Poisoned) => "poisoned".to_owned(),
+        State::Opaque => "unknown".to_owned(),
         State::Channel(channel) => {
             let mut text = match channel.sent - channel.received {
                 0 => "empty".to_owned(),

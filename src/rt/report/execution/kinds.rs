@@ -74,6 +74,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::AddSender => "sender_clone",
         OpKind::DropSender => "sender_drop",
         OpKind::DropReceiver { .. } => "receiver_drop",
+        OpKind::Touch(touch) => touch.word(),
         OpKind::Choose { what, .. } => match what {
             Choice::Value | Choice::MayWakeUp | Choice::HasWokenUp => "choose",
             Choice::Clock | Choice::TimePasses => "clock_read",
