@@ -111,6 +111,7 @@ pub mod alloc;
 pub mod bench;
 pub mod cell;
 mod config;
+pub mod engine;
 mod exploration;
 pub mod future;
 #[cfg(any(fuzzing, test))]

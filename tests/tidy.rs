@@ -35,7 +35,7 @@ const LAYERS: &[&[&str]] = &[
     &["verdict"],
     &["diagnose"],
     &["exploration"],
-    &["orderings"],
+    &["engine", "orderings"],
     &["model"],
     &["bench", "fuzzing", "crate"],
 ];

@@ -30,28 +30,7 @@ use crate::verdict::report::Bound;
 impl Builder {
     /// Creates a driver for this explorer, for a program about which these facts are known.
     pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, learnt: Learnt) -> PooledDriver {
-        let mut limits = Limits {
-            spin_bound: self.spin_bound,
-            spurious_failures: self.spurious_failures,
-            spurious_failures_max: self.spurious_failures_max,
-            wakeups_of_std_alone: self.wakeups_of_std_alone,
-            spurious_wakeups: self.spurious_wakeups,
-            writers_first: self.writers_first,
-            blocks_again: self.blocks_again,
-            timeout_bound: self.timeout_bound,
-            catches_panics: self.catch_panics,
-            detached_may_block: self.detached_may_block,
-            max_rounds: self.max_rounds,
-            stack_size: self.stack_size,
-            ..Limits::default()
-        };
-        limits.learn(learnt);
-        let bounds = Bounds {
-            events_max: self.max_branches,
-            hints_count: LOOM,
-            threads_max: self.max_threads,
-            explicit: self.expect_explicit_explore,
-        };
+        let (limits, bounds) = (self.limits(learnt), self.bounds());
         let weak = match self.memory {
             Memory::Auto | Memory::Sc => None,
             Memory::C11 => Some(explorer.weak().unwrap_or_else(|| {
@@ -71,6 +50,37 @@ impl Builder {
             driver.look_out();
         }
         driver
+    }
+
+    /// Returns the limits of the meaning of a program about which these facts are known.
+    pub(crate) fn limits(&self, learnt: Learnt) -> Limits {
+        let mut limits = Limits {
+            spin_bound: self.spin_bound,
+            spurious_failures: self.spurious_failures,
+            spurious_failures_max: self.spurious_failures_max,
+            wakeups_of_std_alone: self.wakeups_of_std_alone,
+            spurious_wakeups: self.spurious_wakeups,
+            writers_first: self.writers_first,
+            blocks_again: self.blocks_again,
+            timeout_bound: self.timeout_bound,
+            catches_panics: self.catch_panics,
+            detached_may_block: self.detached_may_block,
+            max_rounds: self.max_rounds,
+            stack_size: self.stack_size,
+            ..Limits::default()
+        };
+        limits.learn(learnt);
+        limits
+    }
+
+    /// Returns the limits of one execution.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            events_max: self.max_branches,
+            hints_count: LOOM,
+            threads_max: self.max_threads,
+            explicit: self.expect_explicit_explore,
+        }
     }
 
     /// Returns the bound that is set.

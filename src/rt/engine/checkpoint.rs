@@ -410,7 +410,6 @@ impl Writer {
             },
             Region::Thread(thread) => &[3, thread.0.into()],
             Region::Token(thread) => &[4, thread.0.into()],
-            #[cfg(any(test, feature = "bench"))]
             Region::Abstract(variable) => &[5, variable.into()],
         };
         for &number in numbers {
@@ -574,7 +573,6 @@ impl Reader<'_> {
             },
             3 => Region::Thread(ThreadId(self.index()?)),
             4 => Region::Token(ThreadId(self.index()?)),
-            #[cfg(any(test, feature = "bench"))]
             5 => Region::Abstract(self.index()?),
             _ => return None,
         };

@@ -130,8 +130,7 @@ pub(crate) enum Region {
     Thread(ThreadId),
     /// A thread's park token.
     Token(ThreadId),
-    /// A variable of an abstract program.
-    #[cfg(any(test, feature = "bench"))]
+    /// An object of an abstract program, or of a front end of the engine.
     Abstract(u32),
 }
 

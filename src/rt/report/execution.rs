@@ -442,7 +442,6 @@ impl<'a> Gathering<'a> {
                 Region::Heap { thread, .. } => ("heap", Some(thread)),
                 Region::External { .. } => ("static", None),
                 Region::Thread(thread) | Region::Token(thread) => ("runtime", Some(thread)),
-                #[cfg(any(test, feature = "bench"))]
                 Region::Abstract(_) => ("abstract", None),
             };
             let name = match &initial {

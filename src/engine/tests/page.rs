@@ -1,0 +1,249 @@
+//! The examples of the page about Frontrun's engine.
+
+use crate::config::Builder;
+use crate::engine::{Access, Ended, Engine, Execution, Operation, Thread, Turn};
+
+/// Threads that make these accesses, each on an object. Returns the end.
+fn run(
+    execution: &mut Execution<'_>,
+    threads: &[Vec<(u32, Access)>],
+    mut happens: impl FnMut(usize, usize),
+) -> Ended {
+    let mut made = vec![0; threads.len()];
+    loop {
+        let thread = match execution.turn().expect("a right call") {
+            Turn::Begins(thread) => thread,
+            Turn::Ran(thread, _) => {
+                happens(thread.0, made[thread.0]);
+                made[thread.0] += 1;
+                thread
+            }
+            Turn::Ended(ended) => return ended,
+        };
+        match threads[thread.0].get(made[thread.0]) {
+            Some(&(object, access)) => execution
+                .announce(thread, Operation::Access { object, access })
+                .expect("its turn"),
+            None => execution.finish_thread(thread).expect("its turn"),
+        }
+    }
+}
+
+/// The number of executions of threads that make these accesses.
+fn executions(threads: &[Vec<(u32, Access)>]) -> u64 {
+    let mut engine = Engine::new(&Builder::new(), threads.len()).expect("fit settings");
+    while let Some(mut execution) = engine.begin().expect("the one before has ended") {
+        assert_eq!(run(&mut execution, threads, |_, _| ()), Ended::Complete);
+    }
+    assert!(engine.is_complete());
+    assert_eq!(engine.pruned(), 0);
+    engine.executions()
+}
+
+#[test]
+fn the_counter_of_the_page_is_explored_step_by_step() {
+    const COUNTER: u32 = 0;
+    let body = vec![(COUNTER, Access::Read), (COUNTER, Access::Write)];
+    let threads = [body.clone(), body];
+    let mut engine = Engine::new(&Builder::new(), 2).expect("fit settings");
+    let mut results = Vec::new();
+    while let Some(mut execution) = engine.begin().expect("the one before has ended") {
+        let (mut counter, mut local) = (0, [0; 2]);
+        run(&mut execution, &threads, |thread, step| match step {
+            0 => local[thread] = counter,
+            _ => counter = local[thread] + 1,
+        });
+        let schedule: Vec<usize> = execution.schedule().iter().map(|it| it.0).collect();
+        results.push((schedule, counter));
+    }
+    // Execution 1: R_0 W_0 R_1 W_1, counter = 2.
+    assert_eq!(results[0], (vec![0, 0, 1, 1], 2));
+    // Execution 2 shares its first step, and then runs T1: the lost update. The page runs W_0 next;
+    // here the thread that ran last goes on.
+    assert_eq!(results[1].0[..2], [0, 1]);
+    assert_eq!(results[1].1, 1);
+    // The page stops there. A trace is an order of R_0 and W_1, of R_1 and W_0, and of W_0 and W_1:
+    // two more are possible, which the page's count of 2 leaves out.
+    let mut all: Vec<_> = results
+        .iter()
+        .map(|(schedule, _)| schedule.clone())
+        .collect();
+    all.sort();
+    assert_eq!(all.len(), 4);
+    assert_eq!(
+        results.iter().filter(|(_, counter)| *counter == 1).count(),
+        2
+    );
+    assert_eq!(
+        (engine.executions(), engine.depth(), engine.threads()),
+        (4, 6, 2)
+    );
+}
+
+#[test]
+fn the_abstract_example_of_the_page_has_two_executions() {
+    // e1: W_0(x); e2: R_1(y), e3: R_1(x).
+    let (x, y) = (0, 1);
+    let threads = [
+        vec![(x, Access::Write)],
+        vec![(y, Access::Read), (x, Access::Read)],
+    ];
+    assert_eq!(executions(&threads), 2);
+    // The first example of the page adds R_0(y).
+    let threads = [
+        vec![(x, Access::Write), (y, Access::Read)],
+        vec![(x, Access::Write), (y, Access::Read)],
+    ];
+    assert_eq!(executions(&threads), 2);
+}
+
+#[test]
+fn the_reductions_of_the_page_are_those_of_traces() {
+    let same = |ops: usize| vec![vec![(0, Access::Write); ops]; 2];
+    // Two writers of n writes each have as many traces as interleavings; the page counts 2.
+    assert_eq!(executions(&same(2)), 6);
+    assert_eq!(executions(&same(5)), 252);
+    let apart = [vec![(0, Access::Write); 2], vec![(1, Access::Write); 2]];
+    assert_eq!(executions(&apart), 1);
+    // Three threads that use one object once each, and an object of their own: 6 of 90.
+    let three: Vec<_> = (1..=3)
+        .map(|own| vec![(own, Access::Write), (0, Access::Write)])
+        .collect();
+    assert_eq!(executions(&three), 6);
+    // A writer with N readers: 2^N, not (N + 1)!.
+    for readers in 1..=6 {
+        let mut threads = vec![vec![(0, Access::Write)]];
+        threads.extend(vec![vec![(0, Access::Read)]; readers]);
+        assert_eq!(executions(&threads), 1 << readers);
+    }
+}
+
+#[test]
+fn the_four_kinds_of_access_conflict_as_the_page_says() {
+    use Access::{Read, WeakRead, WeakWrite, Write};
+    let all = [Read, Write, WeakRead, WeakWrite];
+    let conflicts = |one, other| {
+        matches!(
+            (one, other),
+            (Write, _) | (_, Write) | (Read, WeakWrite) | (WeakWrite, Read)
+        )
+    };
+    for one in all {
+        for other in all {
+            let traces = 1 + u64::from(conflicts(one, other));
+            let found = executions(&[vec![(0, one)], vec![(0, other)]]);
+            assert_eq!(found, traces, "{one:?} and {other:?}");
+        }
+    }
+}
+
+#[test]
+fn locks_order_and_a_bound_leaves_out_what_the_page_leaves_out() {
+    // Read and write under a lock: the update is not lost, and there are two orders.
+    let run = |settings: &Builder| {
+        let mut engine = Engine::new(settings, 2).expect("fit settings");
+        while let Some(mut execution) = engine.begin().expect("the one before has ended") {
+            let mut made = [0; 2];
+            loop {
+                let thread = match execution.turn().expect("a right call") {
+                    Turn::Begins(thread) => thread,
+                    Turn::Ran(thread, _) => {
+                        made[thread.0] += 1;
+                        thread
+                    }
+                    Turn::Ended(ended) => {
+                        assert_eq!(ended, Ended::Complete);
+                        break;
+                    }
+                };
+                let object = 0;
+                let operation = match made[thread.0] {
+                    0 => Operation::Acquire(0),
+                    1 => Operation::Access {
+                        object,
+                        access: Access::Read,
+                    },
+                    2 => Operation::Access {
+                        object,
+                        access: Access::Write,
+                    },
+                    3 => Operation::Release(0),
+                    _ => {
+                        execution.finish_thread(thread).expect("its turn");
+                        continue;
+                    }
+                };
+                execution.announce(thread, operation).expect("its turn");
+            }
+        }
+        engine
+    };
+    let engine = run(&Builder::new());
+    assert_eq!((engine.executions(), engine.bound()), (2, None));
+    let bounded = Builder {
+        preemption_bound: Some(0),
+        ..Builder::new()
+    };
+    let engine = run(&bounded);
+    assert_eq!(engine.executions(), 2);
+    assert!(engine.bound().is_some());
+    let limited = Builder {
+        max_permutations: Some(1),
+        ..Builder::new()
+    };
+    let engine = run(&limited);
+    assert_eq!(engine.executions(), 1);
+    assert!(!engine.is_complete() && !engine.is_aborted());
+}
+
+#[test]
+fn spawned_threads_have_numbers_and_are_joined() {
+    let mut engine = Engine::new(&Builder::new(), 1).expect("fit settings");
+    let mut sums = Vec::new();
+    while let Some(mut execution) = engine.begin().expect("the one before has ended") {
+        let (mut steps, mut children, mut order) = ([0; 3], Vec::new(), Vec::new());
+        loop {
+            let thread = match execution.turn().expect("a right call") {
+                Turn::Begins(thread) => thread,
+                Turn::Ran(thread, outcome) => {
+                    if let crate::engine::Outcome::Spawned(child) = outcome {
+                        children.push(child);
+                    } else if thread.0 > 0 {
+                        order.push(thread);
+                    }
+                    steps[thread.0] += 1;
+                    thread
+                }
+                Turn::Ended(ended) => {
+                    assert_eq!(ended, Ended::Complete);
+                    break;
+                }
+            };
+            let operation = match (thread.0, steps[thread.0]) {
+                (0, 0 | 1) => Operation::Spawn,
+                (0, 2) => Operation::Join(children[0]),
+                (0, 3) => Operation::Join(children[1]),
+                (0, _) => {
+                    assert_eq!(order.len(), 2, "both were joined");
+                    assert!(execution.is_finished(children[0]));
+                    execution.finish_thread(thread).expect("its turn");
+                    continue;
+                }
+                (_, 0) => Operation::Access {
+                    object: 0,
+                    access: Access::Write,
+                },
+                _ => {
+                    execution.finish_thread(thread).expect("its turn");
+                    continue;
+                }
+            };
+            execution.announce(thread, operation).expect("its turn");
+        }
+        assert_eq!(children, [Thread(1), Thread(2)]);
+        assert_eq!(execution.threads(), 3);
+        sums.push(order);
+    }
+    assert_eq!(sums.len(), 2);
+    assert_ne!(sums[0], sums[1]);
+}
