@@ -110,6 +110,7 @@ pub mod alloc;
 #[doc(hidden)]
 pub mod bench;
 pub mod cell;
+pub mod collections;
 mod config;
 pub mod engine;
 mod exploration;
@@ -141,5 +142,7 @@ pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict}
 pub use crate::verdict::vacuous::Vacuous;
 pub use crate::verdict::weak::WeakMemory;
 pub use config::{Algorithm, Builder, Executions, Memory, Order, Shard, Summary, Thorough};
-pub use model::{Any, any, assume, choose, model, name, orderings, replay, show};
+pub use model::{
+    Any, access, access_in, any, assume, choose, model, name, orderings, replay, show,
+};
 pub use orderings::{OrderingPlace, OrderingsReport, WeakerOrdering};

@@ -4,8 +4,10 @@
 use std::panic::Location;
 use std::sync::PoisonError;
 
+use crate::collections::touch;
 pub use crate::config::Builder;
 use crate::config::Memory;
+use crate::engine::{Access, Relation};
 use crate::exploration;
 use crate::exploration::progress::{above, above_captured};
 use crate::exploration::{numbered_model, replay_command, saved_failure, summary};
@@ -16,7 +18,7 @@ use crate::rt::exec::context;
 use crate::rt::heap;
 use crate::rt::rare::{mostly, rarely};
 use crate::rt::report::text;
-use crate::rt::{self, Answer, Outcome, Work};
+use crate::rt::{self, Answer, Outcome, Touch, Work};
 use crate::sync::Shown;
 use crate::verdict::failure::{Failure, FailureKind, incomplete, unfit};
 use crate::verdict::report::{Passed, Report, Verdict};
@@ -127,6 +129,83 @@ where
     F: Fn() + Send + Sync + 'static,
 {
     Builder::new().weakest_or_panic(&f)
+}
+
+/// Announces that the calling thread accesses `object` now, in this way.
+///
+/// This makes the operations of a type that dpor does not know visible: its threads are explored in
+/// both orders of two accesses that conflict, and in one order of two that commute
+/// ([`Access`](crate::engine::Access) has the table). Call it where the operation begins, on a part
+/// that has one address; until its next operation on something that dpor knows, no other thread
+/// runs. The object needs a size above 0.
+///
+/// Two accesses that conflict are also ordered for plain memory, as by a lock. Two that commute are
+/// not: memory that both of them use is not in a cell of [`cell`](crate::cell). Outside a model
+/// this does nothing.
+///
+/// ```
+/// use dpor::engine::Access;
+/// use dpor::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+///
+/// /// A histogram; dpor does not know std's atomics.
+/// struct Histogram([AtomicU64; 2]);
+///
+/// impl Histogram {
+///     fn count(&self, bucket: usize) {
+///         dpor::access(&self.0, Access::KeyWrite(bucket as u64));
+///         self.0[bucket].fetch_add(1, Relaxed);
+///     }
+///     fn total(&self) -> u64 {
+///         dpor::access(&self.0, Access::Read);
+///         self.0.iter().map(|bucket| bucket.load(Relaxed)).sum()
+///     }
+/// }
+///
+/// let report = dpor::Builder::new().check(|| {
+///     let histogram = Arc::new(Histogram([AtomicU64::new(0), AtomicU64::new(0)]));
+///     let other = histogram.clone();
+///     let thread = dpor::thread::spawn(move || other.count(1));
+///     histogram.count(0);
+///     thread.join().unwrap();
+///     assert_eq!(histogram.total(), 2);
+/// });
+/// assert_eq!(report.executions, 1);
+/// ```
+///
+/// # Panics
+///
+/// If the access is [`Access::Declared`](crate::engine::Access::Declared), which needs a relation
+/// ([`access_in`]), or `object` has no size.
+#[track_caller]
+pub fn access<T: ?Sized>(object: &T, access: Access) {
+    let touch = access.touch(None);
+    let touch = touch.expect("a declared access needs its relation: call `dpor::access_in`");
+    touch_object(object, touch);
+}
+
+/// Announces that the calling thread accesses `object` now, as [`access`] does, by the access with
+/// this number in `relation`. All accesses to the object are by one relation.
+///
+/// # Panics
+///
+/// If the relation has no access with this number, or `object` has no size.
+#[track_caller]
+pub fn access_in<T: ?Sized>(object: &T, relation: &Relation, number: u8) {
+    let touch = Access::Declared(number).touch(Some(relation));
+    let touch = touch.unwrap_or_else(|| {
+        panic!("the relation has no access {number}; its accesses are numbered from 0")
+    });
+    touch_object(object, touch);
+}
+
+#[track_caller]
+fn touch_object<T: ?Sized>(object: &T, how: Touch) {
+    assert!(
+        size_of_val(object) > 0,
+        "an object without a size has no address of its own, so that its accesses cannot be told from those of another"
+    );
+    touch((&raw const *object).addr(), how);
 }
 
 /// Names `object` in reports.

@@ -29,7 +29,7 @@ const LAYERS: &[&[&str]] = &[
     &["rt"],
     &["config"],
     &["alloc", "hint", "time"],
-    &["cell", "sync"],
+    &["cell", "collections", "sync"],
     &["thread"],
     &["future", "lazy_static"],
     &["verdict"],

@@ -42,7 +42,7 @@ pub(crate) use crate::rt::doors::{
 use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::id::ThreadId;
 pub(crate) use crate::rt::event::operation::{
-    AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
+    AtomicType, Key, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE, Touch,
 };
 use crate::rt::event::operation::{Choice, Operation, Reason};
 use crate::rt::exec::{delay, state_capture};

@@ -11,6 +11,7 @@ mod counts;
 #[path = "../support/drawn.rs"]
 mod drawn;
 mod futures;
+mod keyed;
 mod loops;
 #[path = "../support/needs.rs"]
 mod needs;

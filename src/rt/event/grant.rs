@@ -10,7 +10,7 @@
 
 use crate::rt::event::class::Class;
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Outcome, Touch};
 
 /// The synchronisation of an operation. An object has two clocks, one that all learn and one that
 /// some learn, and clocks of numbered messages.
@@ -54,6 +54,9 @@ pub(crate) enum Grant {
     Join {
         child: ThreadId,
     },
+    /// Learns what the operations have told that it may not be swapped with, and tells those that
+    /// may not be swapped with it.
+    Touch(Touch),
 }
 
 impl Grant {
@@ -119,12 +122,12 @@ impl Grant {
             OpKind::AddSender => Grant::Nothing,
             OpKind::DropSender => Grant::Tell,
             OpKind::DropReceiver { discards } => Grant::DropReceiver { discards },
+            OpKind::Touch(touch) => Grant::Touch(touch),
             // The clocks of atomics are not those of other objects.
             OpKind::Load { .. }
             | OpKind::Store { .. }
             | OpKind::Rmw { .. }
             | OpKind::CompareExchange { .. }
-            | OpKind::Touch(_)
             | OpKind::Choose { .. }
             | OpKind::GiveUp { .. }
             | OpKind::Start

@@ -18,10 +18,10 @@ use super::{Access, Decision, Interval, Outcome, StoreRef};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::mix::{STEP, mix};
-use crate::rt::event::operation::AtomicType;
+use crate::rt::event::operation::{AtomicType, Touch};
 use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::object::State;
-use crate::rt::relation::independence::{Class, Label, ReadSets, ordered};
+use crate::rt::relation::independence::{Class, Label, ReadSets, clash, ordered};
 
 /// Stands where a position is absent.
 const NOWHERE: u32 = u32::MAX;
@@ -100,6 +100,8 @@ struct Told {
     some: Row,
     messages: VecDeque<(u64, Row)>,
     taken: VecDeque<(u64, Row)>,
+    /// By the way of touching an object with unknown contents.
+    touched: Vec<(Touch, Row)>,
 }
 
 /// An execution.
@@ -991,6 +993,17 @@ impl Graph {
                 let at = told.taken.iter().position(|&(of, _)| of == number);
                 if let Some((_, message)) = at.and_then(|at| told.taken.remove(at)) {
                     known = rows.join(known, message);
+                }
+            }
+            Grant::Touch(touch) => {
+                for &(other, row) in &told.touched {
+                    if clash(touch, other) {
+                        known = rows.join(known, row);
+                    }
+                }
+                match (told.touched).binary_search_by_key(&touch, |&(other, _)| other) {
+                    Ok(at) => told.touched[at].1 = rows.join(told.touched[at].1, known),
+                    Err(at) => told.touched.insert(at, (touch, known)),
                 }
             }
             Grant::DropReceiver { discards } => {

@@ -19,10 +19,11 @@ use crate::rt::event::Event;
 use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Outcome, Touch};
 use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::event::verdict::{Access, DataRace, Effect, Lasts, ValueGone};
 use crate::rt::object::orders::Place;
+use crate::rt::relation::independence::clash;
 
 /// The clocks of all threads, and those of the objects they learn from.
 #[derive(Debug, Default)]
@@ -109,6 +110,9 @@ struct Object {
     /// by group, learnt by the threads that leave the group.
     messages: VecDeque<(u64, Clock)>,
     taken: VecDeque<(u64, Clock)>,
+    /// Of an object with unknown contents: by the way of touching it, in order, what the threads
+    /// knew that have touched it so. Learnt by those that may not be swapped with them.
+    touched: Vec<(Touch, Clock)>,
     /// For each thread, its last operation that only reads, and its last one that does not.
     uses: Vec<Epoch>,
     /// A set, by a bit each, of the first threads that are known to have learnt of the object.
@@ -123,6 +127,7 @@ impl Object {
         self.by = None;
         self.stores.clear();
         self.told_some.clear();
+        self.touched.clear();
         if !self.messages.is_empty() || !self.taken.is_empty() {
             self.messages.clear();
             self.taken.clear();
@@ -248,7 +253,12 @@ impl Knowledge {
     #[cfg(test)]
     pub(super) fn summary(&self) -> String {
         let mut objects: Vec<String> = (self.objects.met())
-            .map(|o| format!("{:?}", (&o.told, &o.told_some, &o.messages, &o.taken)))
+            .map(|o| {
+                format!(
+                    "{:?}",
+                    (&o.told, &o.told_some, &o.messages, &o.taken, &o.touched)
+                )
+            })
             .collect();
         objects.sort();
         format!("{:?} {objects:?}", self.threads)
@@ -387,6 +397,7 @@ impl Knowledge {
                     }
                 }
             }
+            Grant::Touch(touch) => self.touch(me, object, touch),
             Grant::Spawn { child } => {
                 let clock = std::mem::take(&mut self.thread(me).clock);
                 self.thread(child).clock.join(&clock);
@@ -400,6 +411,22 @@ impl Knowledge {
                 self.thread(child).clock = clock;
             }
         }
+    }
+
+    /// The thread touches an object with unknown contents.
+    fn touch(&mut self, me: ThreadId, object: ObjectId, touch: Touch) {
+        let mut clock = std::mem::take(&mut self.thread(me).clock);
+        let touched = &mut self.object(object).touched;
+        for (other, told) in touched.iter() {
+            if clash(touch, *other) {
+                clock.join(told);
+            }
+        }
+        match touched.binary_search_by_key(&touch, |&(known, _)| known) {
+            Ok(at) => touched[at].1.join(&clock),
+            Err(at) => touched.insert(at, (touch, clock.clone())),
+        }
+        self.thread(me).clock = clock;
     }
 
     /// A value is given up, and with it the reference that stood for the value among the weak

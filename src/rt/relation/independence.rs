@@ -21,6 +21,7 @@ pub(crate) use crate::rt::event::class::{
 };
 use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::label::{COUNTED, Label, Nature, classify};
+use crate::rt::event::operation::Touch;
 use crate::rt::rare::rarely;
 
 /// The place of an access among the accesses to the same object.
@@ -342,6 +343,15 @@ pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
 #[inline]
 pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
     !related(sets, pending, event, || event.count() < 3)
+}
+
+/// Whether two operations on one object with unknown contents may not be swapped.
+pub(crate) fn clash(one: Touch, other: Touch) -> bool {
+    let label = |touch: Touch| {
+        let (room, count) = touch.numbers();
+        Label::of(ObjectId(0), touch.class()).numbered(room, count)
+    };
+    !commutes(&ReadSets::default(), label(one), label(other))
 }
 
 /// Whether two labels are related. `last` says whether one of two releases or arrivals is the last

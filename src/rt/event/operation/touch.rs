@@ -16,7 +16,7 @@ const KEY_BITS: u32 = 24;
 
 /// A key of an object, cut to as many bits as a label has room for. Two keys that are cut to the
 /// same number count as one, so that operations on them are dependent rather than independent.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct Key(u32);
 
 impl Key {
@@ -34,7 +34,7 @@ impl Key {
 }
 
 /// The way in which an operation touches its object.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Touch {
     /// May change anything.
     All,
@@ -76,11 +76,9 @@ impl Touch {
     /// of a declared access and the accesses it may not be swapped with.
     pub(crate) const fn numbers(self) -> (u8, u16) {
         match self {
-            Touch::All
-            | Touch::ReadAll
-            | Touch::WeakRead
-            | Touch::WeakWrite
-            | Touch::ReadKeys => (0, 0),
+            Touch::All | Touch::ReadAll | Touch::WeakRead | Touch::WeakWrite | Touch::ReadKeys => {
+                (0, 0)
+            }
             Touch::KeyRead(key) | Touch::KeyWrite(key) | Touch::KeyShape(key) => {
                 ((key.number() >> 16) as u8, key.number() as u16)
             }
