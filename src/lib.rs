@@ -143,6 +143,6 @@ pub use crate::verdict::vacuous::Vacuous;
 pub use crate::verdict::weak::WeakMemory;
 pub use config::{Algorithm, Builder, Executions, Memory, Order, Shard, Summary, Thorough};
 pub use model::{
-    Any, access, access_in, any, assume, choose, model, name, orderings, replay, show,
+    Any, access, access_in, any, assume, choose, model, name, orderings, replay, show, stop,
 };
 pub use orderings::{OrderingPlace, OrderingsReport, WeakerOrdering};

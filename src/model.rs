@@ -654,3 +654,34 @@ pub fn assume(condition: bool) {
         rt::give_up();
     }
 }
+
+/// Ends the execution here, without a failure.
+///
+/// Unlike an execution that [`assume`] prunes, this one counts and keeps its
+/// [outcomes](crate::outcome()): the test has seen what it wanted to see. The calling thread makes
+/// no further step. The others run on until none of them can, which no other execution would show
+/// differently: each of their steps might have come before the call. It is no deadlock if they then
+/// wait for this thread, and nothing that they have not given back is a leak. Outside a model this
+/// does nothing.
+///
+/// ```
+/// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+///
+/// let report = dpor::Builder::new().check(|| {
+///     let turn = AtomicUsize::new(0);
+///     dpor::thread::scope(|s| {
+///         s.spawn(|| turn.store(1, SeqCst));
+///         if turn.load(SeqCst) == 0 {
+///             dpor::outcome("early");
+///             dpor::stop();
+///         }
+///         dpor::outcome("late");
+///     });
+/// });
+/// assert_eq!(report.executions, 2);
+/// assert_eq!(report.pruned, 0);
+/// ```
+#[track_caller]
+pub fn stop() {
+    rt::stop();
+}

@@ -174,6 +174,8 @@ pub enum Ended {
     Complete,
     /// These threads have not finished, and none of them can run.
     Deadlock(Vec<Thread>),
+    /// A thread has stopped the execution ([`Operation::Stop`]).
+    Stopped,
     /// A thread has given up ([`Operation::GiveUp`]).
     GivenUp,
     /// Other executions cover the rest of this one. Never with [`Algorithm::Optimal`].
@@ -585,6 +587,7 @@ impl Execution<'_> {
             End::Complete => Ended::Complete,
             End::Deadlock(stuck) | End::Livelock { stuck, .. } => Ended::Deadlock(threads(stuck)),
             End::Pruned(Pruned::Asleep) => Ended::Covered,
+            End::Pruned(Pruned::Stopped) => Ended::Stopped,
             End::Pruned(_) => Ended::GivenUp,
             End::TooManyEvents { limit, .. } => Ended::TooManyEvents { limit: *limit },
             End::TooManyThreads { limit } => Ended::TooManyThreads { limit: *limit },
@@ -739,8 +742,11 @@ impl Engine {
                 let what = Choice::Value;
                 plain(ObjectId::NONE, OpKind::Choose { options, what })
             }
-            Operation::GiveUp => {
-                let why = Reason::Assumed;
+            Operation::Stop | Operation::GiveUp => {
+                let why = match operation {
+                    Operation::Stop => Reason::Stopped,
+                    _ => Reason::Assumed,
+                };
                 plain(ObjectId::NONE, OpKind::GiveUp { why })
             }
         }

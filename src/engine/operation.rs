@@ -97,6 +97,9 @@ pub enum Operation {
     Unblock(Thread),
     /// Chooses a number below this one; every choice is explored. At least 1.
     Choose(u32),
+    /// The execution ends here, and counts: it ends with
+    /// [`Ended::Stopped`](crate::engine::Ended::Stopped) once no other thread can run.
+    Stop,
     /// The execution is of no interest behind this point. It is pruned once no other thread can
     /// run.
     GiveUp,

@@ -409,7 +409,7 @@ impl<'a> Watch<'a> {
                 return false;
             }
         }
-        if let (Some(recorded_outcome), Some(End::Complete)) =
+        if let (Some(recorded_outcome), Some(End::Complete | End::Pruned(Pruned::Stopped))) =
             (between.recorded_outcome, between.end)
         {
             cold_path();

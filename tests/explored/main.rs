@@ -24,6 +24,7 @@ mod random_live;
 mod random_tasks;
 mod sampling;
 mod search_orders;
+mod stopping;
 #[path = "../support/mod.rs"]
 mod support;
 mod symptoms;

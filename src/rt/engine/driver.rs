@@ -831,7 +831,9 @@ impl Driver {
             End::Complete
             | End::Deadlock(_)
             | End::Livelock { .. }
-            | End::Pruned(Pruned::Assumed | Pruned::Rounds | Pruned::InVain) => self.blocked(),
+            | End::Pruned(Pruned::Assumed | Pruned::Stopped | Pruned::Rounds | Pruned::InVain) => {
+                self.blocked()
+            }
             // An execution that ended in the middle also has enabled operations pending.
             _ => self
                 .machine

@@ -72,6 +72,8 @@ pub(crate) enum Choice {
 pub(crate) enum Reason {
     /// `assume(false)`.
     Assumed,
+    /// `stop()`: the execution ends here, and it is one that counts.
+    Stopped,
     /// The thread has made more rounds than the bound allows.
     Rounds,
     /// The thread has looked in vain, and its next action is to look again. `set` and `seen` are

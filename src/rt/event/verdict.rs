@@ -21,6 +21,8 @@ pub(crate) enum Pruned {
     Asleep,
     /// `assume(false)`.
     Assumed,
+    /// `stop()`. Like a complete execution, it counts and has outcomes.
+    Stopped,
     /// A thread has made as many rounds as the bound allows.
     Rounds,
     /// A thread has looked in vain, and a location has changed since: another execution has the
@@ -38,6 +40,7 @@ impl Pruned {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Pruned::Assumed => "by `assume(false)`",
+            Pruned::Stopped => "by `stop()`",
             Pruned::Rounds => "by `max_rounds`",
             Pruned::InVain => "by `await_loops`",
             Pruned::Asleep | Pruned::EndsAreSeen | Pruned::LeftLoop => {

@@ -267,7 +267,7 @@ fn fails(
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => return None,
             End::Pruned(Pruned::LeftLoop) => made_again = true,
-            end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
+            end @ (End::Complete | End::Pruned(Pruned::Assumed | Pruned::Stopped)) => {
                 if let Some(bytes) = inner.driver.lacks_memory() {
                     cold_path();
                     let end = End::NoClocks { bytes };

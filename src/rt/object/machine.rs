@@ -639,7 +639,7 @@ impl Machine {
                     })
             }
             OpKind::GiveUp { why } => match why {
-                Reason::Assumed => false,
+                Reason::Assumed | Reason::Stopped => false,
                 Reason::Rounds => self.limits.max_rounds.is_none(),
                 Reason::InVain { .. } => self.limits.learnt.awaits.is_empty(),
             },

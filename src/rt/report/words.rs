@@ -356,6 +356,7 @@ impl<'a> Names<'a> {
             },
             OpKind::GiveUp { why } => match why {
                 Reason::Assumed => "assume(false)".to_owned(),
+                Reason::Stopped => "stop()".to_owned(),
                 Reason::Rounds => "another round".to_owned(),
                 Reason::InVain { .. } => "another look".to_owned(),
             },

@@ -415,6 +415,7 @@ impl Driver {
         for (why, pruned) in [
             (Reason::Assumed, Pruned::Assumed),
             (Reason::Rounds, Pruned::Rounds),
+            (Reason::Stopped, Pruned::Stopped),
         ] {
             let gives_up = OpKind::GiveUp { why };
             if stuck.iter().any(|b| b.operation.kind == gives_up) {

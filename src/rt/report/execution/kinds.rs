@@ -127,6 +127,7 @@ pub(super) const fn end(end: &End) -> &'static str {
         End::Outside(_) => "outside",
         End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen | Pruned::LeftLoop) => "asleep",
         End::Pruned(Pruned::Assumed) => "assumed",
+        End::Pruned(Pruned::Stopped) => "stopped",
         End::Pruned(Pruned::Rounds) => "rounds",
         End::Pruned(Pruned::InVain) => "in_vain",
     }
