@@ -655,6 +655,7 @@ impl Engine {
                         order,
                         rmw,
                         operand,
+                        blind: false,
                     },
                 )
             }
@@ -667,6 +668,7 @@ impl Engine {
                         order,
                         rmw,
                         operand,
+                        blind: false,
                     },
                 )
             }

@@ -49,6 +49,7 @@ impl Shared {
             order: SeqCst,
             rmw: Rmw::Or,
             operand: what as u64,
+            blind: false,
         };
         match rt::perform_at(target, kind, site) {
             Answer::Outside => None,

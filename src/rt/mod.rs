@@ -221,9 +221,22 @@ pub(crate) fn modify(
         order,
         rmw,
         operand,
+        blind: false,
     };
     let target = Target::atomic(address, ty, memory);
     applied(announce::perform(&target, &kind, site))
+}
+
+/// [`perform`] for an update of an atomic, of which the thread learns nothing.
+#[track_caller]
+pub(crate) fn update(target: Target, (rmw, operand): (Rmw, u64)) -> Applied {
+    let kind = OpKind::Rmw {
+        order: Ordering::Release,
+        rmw,
+        operand,
+        blind: true,
+    };
+    applied(perform(target, kind))
 }
 
 /// [`perform`] for a compare-exchange, which `kind` is, on an atomic.

@@ -7,6 +7,7 @@ mod bounds;
 mod channels;
 #[path = "../support/children.rs"]
 mod children;
+mod commuting;
 mod counts;
 #[path = "../support/drawn.rs"]
 mod drawn;

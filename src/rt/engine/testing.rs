@@ -359,6 +359,7 @@ impl Code {
                         order: program.rmw_order(at),
                         rmw,
                         operand,
+                        blind: false,
                     };
                     (var, kind)
                 }

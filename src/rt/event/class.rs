@@ -9,6 +9,9 @@ pub(crate) enum Class {
     // Atomics.
     Read,
     Write,
+    /// A change by a function that commutes with others, of which the thread learns nothing. The
+    /// number of these functions is in the label.
+    Update,
     // Mutexes.
     Acquire,
     Release,
@@ -100,9 +103,10 @@ pub(crate) enum Class {
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
-pub(crate) const ALL: [Class; 56] = [
+pub(crate) const ALL: [Class; 57] = [
     Class::Read,
     Class::Write,
+    Class::Update,
     Class::Acquire,
     Class::Release,
     Class::AcquireFailed,
@@ -219,8 +223,8 @@ impl Class {
     pub(crate) const fn conflicts(self) -> Classes {
         use Class::*;
         match self {
-            Read => Classes::of(&[Write]),
-            Write => Classes::of(&[Read, Write]),
+            Read => Classes::of(&[Write, Update]),
+            Write | Update => Classes::of(&[Read, Write, Update]),
             Acquire | Release => Classes::of(&[
                 Acquire,
                 Release,
@@ -294,9 +298,7 @@ impl Class {
             WeakWrite => Classes::of(&[TouchAll, ReadAll]),
             KeyRead => Classes::of(&[TouchAll, KeyWrite, KeyShape]),
             KeyWrite => Classes::of(&[TouchAll, ReadAll, KeyRead, KeyWrite, KeyShape]),
-            KeyShape => {
-                Classes::of(&[TouchAll, ReadAll, KeyRead, KeyWrite, KeyShape, ReadKeys])
-            }
+            KeyShape => Classes::of(&[TouchAll, ReadAll, KeyRead, KeyWrite, KeyShape, ReadKeys]),
             ReadKeys => Classes::of(&[TouchAll, KeyShape]),
             Declared => Classes::of(&[TouchAll, Declared]),
             // Only an existing sender adds a sender, so no operation can observe the difference.
@@ -333,7 +335,8 @@ impl Class {
             | Class::ReadAll
             | Class::Local
             | Class::Released => 1,
-            Class::Drop
+            Class::Update
+            | Class::Drop
             | Class::Join
             | Class::ParkFailed
             | Class::ReadAcquire

@@ -87,7 +87,8 @@ impl Label {
 
     /// For a [`Class::Drop`], the number of references before it. For a [`Class::Arrive`], the
     /// number of missing arrivals. For a notification and the wake-ups it causes, the number of the
-    /// notification. For an operation on a message, the number of the message. For an access to one
+    /// notification. For an operation on a message, the number of the message. For an update, the
+    /// number of the functions that commute with its own. For an access to one
     /// key, the lower part of the key; for a declared access, a bit for each access that may not be
     /// swapped with it. Large numbers are
     /// cut in a way that makes two events dependent rather than independent.
@@ -106,12 +107,12 @@ impl Label {
     /// has these classes.
     #[inline]
     pub(crate) fn writes_atomic(self) -> Option<bool> {
-        const WRITE: u32 = Class::Write as u32;
-        // The class of a read is the only class before that of a write, so one comparison is
-        // enough.
-        const { assert!(Class::Read as u32 == 0 && WRITE == 1) };
+        const UPDATE: u32 = Class::Update as u32;
+        // The classes of atomics come first, and that of a read before those of the writes, so one
+        // comparison is enough.
+        const { assert!(Class::Read as u32 == 0 && Class::Write as u32 == 1 && UPDATE == 2) };
         let number = self.number();
-        (number <= WRITE).then_some(number == WRITE)
+        (number <= UPDATE).then_some(number != 0)
     }
 
     /// The label of an operation with this outcome, on an object of this nature.
@@ -125,6 +126,10 @@ impl Label {
             Class::Arrive => (value as u32).min(u16::MAX as u32) as u16,
             Class::Notify | Class::Awake => notification(value),
             Class::Sent | Class::HandOver | Class::Received | Class::Taken => value as u16,
+            Class::Update => match kind {
+                OpKind::Rmw { rmw, .. } => rmw.family(),
+                _ => 0,
+            },
             Class::KeyRead | Class::KeyWrite | Class::KeyShape | Class::Declared => match kind {
                 OpKind::Touch(touch) => touch.numbers().1,
                 _ => 0,
@@ -206,6 +211,9 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
     match kind {
         OpKind::Load { .. } => Class::Read,
         OpKind::Store { .. } => Class::Write,
+        OpKind::Rmw {
+            blind: true, rmw, ..
+        } if rmw.family() != 0 => Class::Update,
         OpKind::Rmw { .. } => Class::Write,
         OpKind::CompareExchange { .. } if ok => Class::Write,
         OpKind::CompareExchange { .. } => Class::Read,

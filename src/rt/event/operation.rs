@@ -100,6 +100,9 @@ pub(crate) enum OpKind {
         order: Ordering,
         rmw: Rmw,
         operand: u64,
+        /// Whether the thread does not learn the value before, and nothing else by it, so that two
+        /// of these commute if their functions do.
+        blind: bool,
     },
     CompareExchange {
         #[serde(with = "OrderingAs")]

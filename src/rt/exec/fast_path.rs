@@ -96,6 +96,7 @@ impl Runtime {
             order,
             rmw,
             operand,
+            blind: false,
         };
         let target = Target::atomic(address, ty, memory);
         match self.try_fast(target, &kind, site) {

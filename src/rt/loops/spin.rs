@@ -609,6 +609,8 @@ fn changes(kind: &OpKind, outcome: Outcome) -> bool {
         // The engine does not know the contents of the object, so it cannot tell whether another
         // look would find the same.
         OpKind::Touch(_) => true,
+        // Others commute with it, so its thread must not see what it has changed.
+        OpKind::Rmw { blind: true, .. } => true,
         OpKind::CallOnce { .. } => outcome.succeeded(),
         _ => false,
     }

@@ -74,10 +74,12 @@ impl OpKind {
         match kind {
             Kind::Load { order } => OpKind::Load { order },
             Kind::Store { order, value } => OpKind::Store { order, value },
+            // The graphs know all orders of modifications, so an update is one like the others.
             Kind::Rmw {
                 order,
                 rmw,
                 operand,
+                blind: _,
             } => OpKind::Rmw {
                 order,
                 rmw,

@@ -13,7 +13,19 @@ pub(crate) fn apply(ty: AtomicType, value: u64, kind: &OpKind, alternative: u32)
     match *kind {
         OpKind::Load { .. } => (value, Outcome::Value(value)),
         OpKind::Store { value: new, .. } => (new, Outcome::Done),
-        OpKind::Rmw { rmw, operand, .. } => (rmw.apply(ty, value, operand), Outcome::Value(value)),
+        OpKind::Rmw {
+            rmw,
+            operand,
+            blind,
+            ..
+        } => {
+            let outcome = if blind {
+                Outcome::Done
+            } else {
+                Outcome::Value(value)
+            };
+            (rmw.apply(ty, value, operand), outcome)
+        }
         OpKind::CompareExchange { expected, new, .. } => {
             if value == expected && alternative == 0 {
                 (new, Outcome::Success(value))

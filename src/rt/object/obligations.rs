@@ -42,6 +42,13 @@ pub(crate) fn kinds() -> Vec<Kind> {
         order: SeqCst,
         rmw,
         operand,
+        blind: false,
+    };
+    let update = |rmw, operand| OpKind::Rmw {
+        order: SeqCst,
+        rmw,
+        operand,
+        blind: true,
     };
     let atomics = Kind {
         states: (0..3)
@@ -63,6 +70,10 @@ pub(crate) fn kinds() -> Vec<Kind> {
             rmw(Rmw::Add, 0),
             rmw(Rmw::Add, 1),
             rmw(Rmw::Swap, 2),
+            update(Rmw::Add, 1),
+            update(Rmw::Sub, 2),
+            update(Rmw::Or, 2),
+            update(Rmw::Max, 2),
             exchange(0, 1),
             exchange(1, 1),
             exchange(1, 0),

@@ -102,7 +102,7 @@ impl Orders {
         let at = values.len() - 1 - newer as usize;
         let before = values[at];
         let (after, outcome) = atomic::apply(ty, before, kind, fails.into());
-        if classify(kind, outcome, Nature::Plain) == Class::Write {
+        if classify(kind, outcome, Nature::Plain) != Class::Read {
             values.insert(at + 1, after);
         }
         let seen = &mut self.seen[object.index()];

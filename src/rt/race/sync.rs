@@ -322,6 +322,9 @@ impl Knowledge {
         match event.operation.kind {
             OpKind::Load { order } => thread.load(object, order),
             OpKind::Store { order, .. } => thread.store(me, object, order),
+            OpKind::Rmw {
+                order, blind: true, ..
+            } => thread.update(object, order),
             OpKind::Rmw { order, .. } => thread.read_modify_write(me, object, order),
             OpKind::CompareExchange {
                 success, failure, ..
@@ -571,6 +574,12 @@ impl Thread {
         object.by = None;
     }
 
+    /// A read-modify-write of which the thread learns nothing, not even by a fence behind it.
+    fn update(&mut self, object: &mut Object, order: Ordering) {
+        object.told.join(self.tells(order));
+        object.by = None;
+    }
+
     /// The clock that a store of this ordering publishes.
     #[inline]
     fn tells(&self, order: Ordering) -> &Clock {
@@ -594,6 +603,7 @@ pub(super) fn writes(event: &Event) -> Option<Ordering> {
 /// The ordering with which an event reads an atomic, if it does.
 pub(super) fn reads(event: &Event) -> Option<Ordering> {
     let order = match event.operation.kind {
+        OpKind::Rmw { blind: true, .. } => return None,
         OpKind::Load { order } | OpKind::Rmw { order, .. } => order,
         OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => success,
         OpKind::CompareExchange { failure, .. } => failure,

@@ -45,6 +45,7 @@ fn add(thread: ThreadId, order: Ordering) -> Event {
         order,
         rmw: Rmw::Add,
         operand: 1,
+        blind: false,
     };
     event(thread, 0, kind, Outcome::Value(1))
 }

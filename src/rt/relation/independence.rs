@@ -133,6 +133,7 @@ impl ReadSets {
 pub(crate) const fn changes_value(class: Class) -> bool {
     match class {
         Class::Write
+        | Class::Update
         | Class::Acquire
         | Class::Release
         | Class::Retain
@@ -294,7 +295,7 @@ static UNCERTAIN: [u32; 64] = {
 };
 
 /// The pairs of classes that are related only if their numbers match.
-const NUMBERED: [(Class, Class); 13] = [
+const NUMBERED: [(Class, Class); 14] = [
     (Class::Drop, Class::Drop),
     (Class::Arrive, Class::Arrive),
     (Class::Arrive, Class::Leave),
@@ -302,6 +303,7 @@ const NUMBERED: [(Class, Class); 13] = [
     (Class::Sent, Class::Received),
     (Class::HandOver, Class::Received),
     (Class::Received, Class::Taken),
+    (Class::Update, Class::Update),
     (Class::KeyRead, Class::KeyWrite),
     (Class::KeyRead, Class::KeyShape),
     (Class::KeyWrite, Class::KeyWrite),
@@ -322,6 +324,7 @@ const SPECIAL: Classes = Classes::of(&[
     Class::HandOver,
     Class::Received,
     Class::Taken,
+    Class::Update,
     Class::KeyRead,
     Class::KeyWrite,
     Class::KeyShape,
@@ -391,6 +394,7 @@ fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
         // A wake-up has the number of the one notification that caused it, and a notification may
         // cause several.
         (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => a.count() == b.count(),
+        (Class::Update, Class::Update) => a.count() != b.count(),
         (
             Class::KeyRead | Class::KeyWrite | Class::KeyShape,
             Class::KeyRead | Class::KeyWrite | Class::KeyShape,

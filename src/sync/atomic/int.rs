@@ -20,6 +20,11 @@ macro_rules! integer {
                 Self(std_atomic::$name::new(value))
             }
 
+            /// Std's atomic, for an operation that was announced already.
+            pub(super) fn plain(&self) -> &std_atomic::$name {
+                &self.0
+            }
+
             common!($value, std_atomic::$name, AtomicType::$kind, (|value: $value| value as u64));
             fetch! {
                 fetch_add Add "Adds, wrapping around";

@@ -6,9 +6,11 @@
 //! as std's.
 
 mod cell;
+mod commuting;
 mod int;
 mod special;
 
+pub use commuting::{Commuting, Number};
 pub use int::{
     AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU8, AtomicU16, AtomicU32,
     AtomicU64, AtomicUsize,

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::rt::engine::testing::Program;
 
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
-use crate::rt::event::operation::{Key, OpKind, Touch};
+use crate::rt::event::operation::{Key, OpKind, Rmw, Touch};
 use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::key::TraceKey;
@@ -21,6 +21,8 @@ use crate::rt::relation::key::TraceKey;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Way {
     Nothing,
+    /// Applies a function of which the thread learns nothing.
+    Update(Rmw),
     Read,
     Write,
     /// Takes or frees a lock for one thread, or for one of several readers.
@@ -130,13 +132,20 @@ fn clash(a: Touch, b: Touch) -> bool {
     }
 }
 
+/// Whether the two functions may be applied in either order, for all operands.
+fn commute(a: Rmw, b: Rmw) -> bool {
+    let adds = |rmw| matches!(rmw, Rmw::Add | Rmw::Sub);
+    adds(a) && adds(b) || a == b && !matches!(a, Rmw::Swap | Rmw::Nand | Rmw::NandBool)
+}
+
 /// Whether two events on one object cannot be swapped. The capacity of a channel is `size` minus
 /// one.
 fn ordered(size: usize, a: Way, b: Way) -> bool {
     use Way::*;
     let one_way = |a: Way, b: Way| match (a, b) {
         (Touches(a), Touches(b)) => clash(a, b),
-        (Write, Read | Write) => true,
+        (Write, Read | Write | Update(_)) | (Update(_), Read) => true,
+        (Update(a), Update(b)) => !commute(a, b),
         (Alone, Alone | Shared | Shut | ShutByAny) | (Shared, ShutByAny) => true,
         (Notify(_) | NotifyNone, Enter | TimedOut) | (Notify(_), Notify(_) | NotifyNone) => true,
         (Notify(by), WokenBy(which)) => by == which,
@@ -179,6 +188,9 @@ impl History {
         match event.operation.kind {
             OpKind::Load { .. } | OpKind::IsFinished => Way::Read,
             OpKind::CompareExchange { .. } if !ok => Way::Read,
+            OpKind::Rmw {
+                rmw, blind: true, ..
+            } => Way::Update(rmw),
             OpKind::Store { .. } | OpKind::Rmw { .. } | OpKind::CompareExchange { .. } => {
                 Way::Write
             }

@@ -195,6 +195,23 @@ impl Rmw {
         })
     }
 
+    /// The number of the functions that commute with each other whatever their operands are: with
+    /// either order of two of them, the value is the same. 0 if the function does not commute with
+    /// itself.
+    pub(crate) const fn family(self) -> u16 {
+        match self {
+            Rmw::Swap | Rmw::Nand | Rmw::NandBool => 0,
+            Rmw::Add | Rmw::Sub => 2,
+            Rmw::And => 3,
+            Rmw::Or => 4,
+            Rmw::Xor => 5,
+            Rmw::Max => 6,
+            Rmw::MaxSigned => 7,
+            Rmw::Min => 8,
+            Rmw::MinSigned => 9,
+        }
+    }
+
     /// The word that follows `fetch_` in the method's name; `swap` for a swap.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -214,6 +231,45 @@ impl Rmw {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_of_one_family_commute_and_those_of_two_do_not() {
+        let all = [
+            Rmw::Swap,
+            Rmw::Add,
+            Rmw::Sub,
+            Rmw::And,
+            Rmw::Nand,
+            Rmw::NandBool,
+            Rmw::Or,
+            Rmw::Xor,
+            Rmw::Max,
+            Rmw::MaxSigned,
+            Rmw::Min,
+            Rmw::MinSigned,
+        ];
+        let byte = AtomicType::U8;
+        let values = [0, 1, 2, 3, 0x7f, 0x80, 0xff];
+        for one in all {
+            for other in all {
+                let commute = values.iter().all(|&old| {
+                    values.iter().all(|&a| {
+                        values.iter().all(|&b| {
+                            let first = other.apply(byte, one.apply(byte, old, a), b);
+                            let second = one.apply(byte, other.apply(byte, old, b), a);
+                            first == second
+                        })
+                    })
+                });
+                let told = one.family() == other.family() && one.family() != 0;
+                // `max` and `min` of two kinds of numbers may agree on these.
+                assert!(commute || !told, "{one:?} and {other:?}");
+                if !matches!((one, other), (Rmw::NandBool, _) | (_, Rmw::NandBool)) {
+                    assert_eq!(commute, told, "{one:?} and {other:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn read_modify_writes_keep_to_the_width_and_the_sign() {

@@ -338,7 +338,7 @@ impl Machine {
     /// in vain leaves no event.
     pub(crate) fn may_wait_by(&self, kind: &OpKind, site: Site) -> bool {
         let looks = match *kind {
-            OpKind::Load { .. } | OpKind::Rmw { .. } => true,
+            OpKind::Load { .. } | OpKind::Rmw { blind: false, .. } => true,
             OpKind::CompareExchange { spurious, .. } => !spurious,
             _ => false,
         };

@@ -198,6 +198,16 @@ impl Executed {
     }
 }
 
+/// The label of an operation on an atomic with this outcome. Only an update has a number.
+#[inline(always)]
+fn label_on_atomic(object: ObjectId, kind: &OpKind, outcome: Outcome) -> Label {
+    if let OpKind::Rmw { blind: true, .. } = kind {
+        cold_path();
+        return Label::new(object, kind, outcome, Nature::Plain);
+    }
+    Label::of(object, classify(kind, outcome, Nature::Plain))
+}
+
 /// The result of an operation on an atomic that holds `before`, and the value that the atomic holds
 /// then.
 #[inline(always)]
@@ -208,7 +218,7 @@ pub(super) fn on_atomic(
     (object, kind): (ObjectId, &OpKind),
 ) -> (u64, Executed) {
     let (after, outcome) = atomic::apply(ty, before, kind, step.alternative);
-    let label = Label::of(object, classify(kind, outcome, Nature::Plain));
+    let label = label_on_atomic(object, kind, outcome);
     let executed = Executed {
         alternatives: atomic::alternatives(before, kind),
         ..Executed::plainly(outcome, label, Some(before))
@@ -325,7 +335,7 @@ impl Machine {
             cold_path();
             let of = (step.thread, object);
             let made = orders.apply(of, (*ty, *value), kind, step.alternative);
-            let label = Label::of(object, classify(kind, made.outcome, Nature::Plain));
+            let label = label_on_atomic(object, kind, made.outcome);
             executed = Executed::plainly(made.outcome, label, Some(made.before));
             *value = made.last;
             (before, after) = (made.found, made.after);
@@ -338,6 +348,11 @@ impl Machine {
         let is_kept = looks(kind) && entry.spin.come_back(site, object, before, bound);
         if let OpKind::CompareExchange { .. } = kind {
             entry.note_failure((object, kind), executed.outcome);
+        }
+        if let OpKind::Rmw { blind: true, .. } = kind {
+            cold_path();
+            entry.notice(object, Meaning::Change);
+            return executed;
         }
         let noted = entry.notice_access(object, (before, after), executed.outcome, is_kept);
         entry.note_more(object, noted);

@@ -539,7 +539,7 @@ impl Machine {
 pub(super) fn looks(kind: &OpKind) -> bool {
     matches!(
         kind,
-        OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
+        OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { blind: false, .. }
     )
 }
 

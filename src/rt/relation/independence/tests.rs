@@ -59,7 +59,8 @@ fn table() -> String {
          references. An object with `DropQuiet`s has a `Drop` only where the program asks whether it\n\
          was the last (`Arc::into_inner`). Two `Arrive`s conflict in the same way, and a `Leave` only with the last of its\n\
          group. An `Awake` conflicts with the `Notify` that woke it, a `Received` with the `Sent` whose\n\
-         message it takes and, in a bounded channel, with the one it makes room for. Of `KeyRead`, `KeyWrite`\n\
+         message it takes and, in a bounded channel, with the one it makes room for. Two `Update`s of an atomic\n\
+         conflict unless their functions commute. Of `KeyRead`, `KeyWrite`\n\
          and `KeyShape` two conflict if their keys are the same, and two `Declared` accesses if the table of\n\
          their object says so. A `Wait` conflicts with whatever can change a location it has read. A `LetGo`\n\
          comes after everything that had happened when nothing else could run. Apart from objects, a\n\
