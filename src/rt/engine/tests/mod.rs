@@ -13,6 +13,7 @@ mod ends;
 mod estimates;
 mod exact;
 mod figures;
+mod fixtures;
 mod graphs;
 mod let_go;
 mod linearisations;
