@@ -582,10 +582,10 @@ impl Heap {
         }
         self.with(|state| state.kept.push(kept));
         while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {
-            let (start, size) = (kept.start.addr(), kept.layout.size());
+            let (start, layout) = (kept.start.addr(), kept.layout);
             self.with(|state| {
-                state.blocks.remove(start, size);
-                state.again.forget(start);
+                state.blocks.remove(start, layout.size());
+                state.again.forget(start, layout);
             });
             kept.release();
         }

@@ -16,73 +16,90 @@
 //!   kept for that ([`Again::find_gone`]).
 
 use std::alloc::Layout;
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
 
 use crate::rt::heap::block::Block;
+
+/// A thread, and the size and alignment of a block in bytes. A thread gets the memory of a block
+/// of its own with the same layout.
+type Key = (u32, (usize, usize));
 
 /// A freed block. Its thread may get the memory again.
 #[derive(Clone, Copy, Debug)]
 struct Freed {
-    /// The thread that freed the block.
-    by: u32,
-    /// Size and alignment in bytes.
-    layout: (usize, usize),
     start: usize,
     /// The number of the last listing at that time.
     serial: u64,
 }
 
-/// The freed blocks of one execution that may come again, the latest last.
+/// The freed blocks of one execution that may come again.
 #[derive(Debug, Default)]
 pub(super) struct Again {
-    freed: Vec<Freed>,
+    /// The freed blocks of each key, in the order of their frees. Each publication of a pointer
+    /// asks for the oldest one, so a list of all freed blocks would take a time that is quadratic
+    /// in the number of frees.
+    freed: FxHashMap<Key, VecDeque<Freed>>,
+    /// The threads that have freed these blocks, by the start of the block.
+    by: FxHashMap<usize, u32>,
     /// Blocks with memory that is in use again, and with frees that are still to be examined.
     replaced: Vec<Block>,
+}
+
+/// Size and alignment of a layout.
+fn parts(layout: Layout) -> (usize, usize) {
+    (layout.size(), layout.align())
 }
 
 impl Again {
     /// Another execution begins.
     pub(super) fn clear(&mut self) {
         self.freed.clear();
+        self.by.clear();
         self.replaced.clear();
     }
 
     /// Notes that this thread has freed a published block.
     #[cold]
     pub(super) fn note(&mut self, by: u32, start: usize, layout: Layout, serial: u64) {
-        self.freed.push(Freed {
-            by,
-            layout: (layout.size(), layout.align()),
-            start,
-            serial,
-        });
+        let freed = self.freed.entry((by, parts(layout))).or_default();
+        freed.push_back(Freed { start, serial });
+        self.by.insert(start, by);
     }
 
     /// Whether no block may come again.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.freed.is_empty()
+        self.by.is_empty()
     }
 
     /// Takes the block of this layout that this thread has freed last.
     pub(super) fn take(&mut self, by: u32, layout: Layout) -> Option<usize> {
-        let layout = (layout.size(), layout.align());
-        let is_like = |it: &Freed| (it.by, it.layout) == (by, layout);
-        let at = self.freed.iter().rposition(is_like)?;
-        Some(self.freed.remove(at).start)
+        let freed = self.freed.get_mut(&(by, parts(layout)))?;
+        let start = freed.pop_back()?.start;
+        self.by.remove(&start);
+        Some(start)
     }
 
-    /// The freed block that begins at `start` is given back to the allocator.
-    pub(super) fn forget(&mut self, start: usize) {
-        self.freed.retain(|it| it.start != start);
+    /// The freed block that begins at `start` and has this layout is given back to the allocator.
+    pub(super) fn forget(&mut self, start: usize, layout: Layout) {
+        let Some(by) = self.by.remove(&start) else {
+            return;
+        };
+        if let Some(freed) = self.freed.get_mut(&(by, parts(layout))) {
+            // The oldest blocks are given back first.
+            let at = freed.iter().position(|it| it.start == start);
+            at.and_then(|at| freed.remove(at));
+        }
     }
 
     /// Whether the thread that has made this block had freed a block before that could have come
     /// again.
     pub(super) fn could_be(&self, block: &Block, serial: u64) -> bool {
-        let layout = (block.size, block.align);
-        let is_older =
-            |it: &Freed| (it.by, it.layout) == (block.thread, layout) && it.serial < serial;
-        self.freed.iter().any(is_older)
+        let freed = self.freed.get(&(block.thread, (block.size, block.align)));
+        let oldest = freed.and_then(VecDeque::front);
+        oldest.is_some_and(|oldest| oldest.serial < serial)
     }
 
     /// Keeps a freed block until its free has been examined.
@@ -99,5 +116,55 @@ impl Again {
     /// All frees have been examined.
     pub(super) fn are_examined(&mut self) {
         self.replaced.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A freed block: its thread, its size, its start, and the number of the last listing.
+    type Entry = (u32, usize, usize, u64);
+
+    /// Random frees and allocations of a few threads, compared with a list of all freed blocks.
+    #[test]
+    fn the_index_knows_what_a_list_of_all_freed_blocks_knows() {
+        let (mut again, mut all) = (Again::default(), Vec::<Entry>::new());
+        let mut random = 1_u64;
+        let mut draw = |most: u64| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+            (random >> 33) % most
+        };
+        let (mut taken, mut could) = (0, 0);
+        for serial in 0..20_000 {
+            let (by, size) = (draw(3) as u32, 8 << draw(2));
+            let layout = Layout::from_size_align(size, 8).expect("a layout");
+            match draw(4) {
+                0 | 1 => {
+                    let start = 64 * (serial as usize + 1);
+                    again.note(by, start, layout, serial);
+                    all.push((by, size, start, serial));
+                }
+                2 => {
+                    let at = all.iter().rposition(|it| (it.0, it.1) == (by, size));
+                    let last = at.map(|at| all.remove(at).2);
+                    taken += usize::from(last.is_some());
+                    assert_eq!(again.take(by, layout), last);
+                }
+                _ if all.is_empty() => {}
+                _ => {
+                    let (_, size, start, _) = all.remove(draw(all.len() as u64) as usize);
+                    let layout = Layout::from_size_align(size, 8).expect("a layout");
+                    again.forget(start, layout);
+                }
+            }
+            let before = draw(serial + 2);
+            let block = Block::new(1 << 30, layout, by, 0, 0);
+            let is_older = |it: &Entry| (it.0, it.1) == (by, size) && it.3 < before;
+            could += usize::from(all.iter().any(is_older));
+            assert_eq!(again.could_be(&block, before), all.iter().any(is_older));
+            assert_eq!(again.is_empty(), all.is_empty());
+        }
+        assert!(taken > 1_000 && could > 1_000, "{taken}, {could}");
     }
 }
