@@ -7,7 +7,7 @@ use crate::rt::engine::checkpoint::suspended::{
     SavedChild, SavedEvent, SavedFrame, SavedItem, SavedRecord, Suspended,
 };
 use crate::rt::engine::stats::Stats;
-use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
+use crate::rt::event::id::{ObjectId, Place, ThreadId};
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::independence::{Class, Label};
 
@@ -32,32 +32,9 @@ impl Translation {
         let of = |thread: ThreadId| threads[thread.index()];
         let objects = (0..from.names.object_count() as u32).map(|object| {
             let Place { region, generation } = from.names.place(ObjectId(object));
-            let region = match region {
-                Region::Stack { thread, depth } => Region::Stack {
-                    thread: of(thread),
-                    depth,
-                },
-                Region::Heap {
-                    thread,
-                    events,
-                    size,
-                    align,
-                    nth,
-                    offset,
-                } => Region::Heap {
-                    thread: of(thread),
-                    events,
-                    size,
-                    align,
-                    nth,
-                    offset,
-                },
-                Region::Thread(thread) => Region::Thread(of(thread)),
-                Region::Token(thread) => Region::Token(of(thread)),
-                Region::External { .. } => region,
-                #[cfg(any(test, feature = "bench"))]
-                Region::Abstract(_) => region,
-            };
+            let region = region
+                .with_thread(|thread| Some(of(thread)))
+                .unwrap_or(region);
             to.names.object(Place { region, generation })
         });
         let objects: Vec<ObjectId> = objects.collect();
