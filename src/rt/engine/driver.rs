@@ -573,6 +573,9 @@ impl Driver {
 
     /// Passes an execution that has ended to the explorer.
     pub(crate) fn finish(&mut self, end: &End) {
+        if self.hidden.is_none() {
+            self.catch_up();
+        }
         if let End::Pruned(Pruned::LeftLoop) = end {
             self.trace.cut(self.position, self.begun);
             self.clocks.truncate(self.position);
@@ -586,6 +589,7 @@ impl Driver {
         if let Some(hidden) = self.hidden.take() {
             cold_path();
             (self.trace, self.clocks, self.machine) = *hidden;
+            self.catch_up();
         }
         self.trace.place();
         self.stats.events += self.position as u64;
@@ -632,6 +636,7 @@ impl Driver {
     /// `further` events. The explorer has learnt from the execution already, or does so after
     /// [`Driver::reattach`].
     pub(crate) fn detach(&mut self, further: usize) -> Left {
+        self.catch_up();
         let explorer = Box::new(Replay::along(Leisure::default()));
         let left = Left {
             explorer: std::mem::replace(&mut self.explorer, explorer),

@@ -392,8 +392,18 @@ impl WeakMemory {
         model.ends = ends.collect();
     }
 
-    /// Takes the event at the end of the execution so far.
-    pub(crate) fn follow(&mut self, machine: &Machine, trace: &Trace, position: usize) {
+    /// Takes the events of the execution so far, which has so many.
+    pub(crate) fn catch_up(&mut self, machine: &Machine, trace: &Trace, length: usize) {
+        if self.is_aside {
+            return;
+        }
+        while self.taken < length {
+            self.follow(machine, trace, self.taken);
+        }
+    }
+
+    /// Takes the next event.
+    fn follow(&mut self, machine: &Machine, trace: &Trace, position: usize) {
         let Event {
             thread,
             index,
@@ -402,10 +412,6 @@ impl WeakMemory {
             alternative,
             ..
         } = *trace.at(position as u32);
-        if self.is_aside {
-            return;
-        }
-        debug_assert_eq!(self.taken, position);
         self.taken += 1;
         if position < self.search.held() {
             return self.repeat(machine, position, thread, &operation);

@@ -247,6 +247,13 @@ impl<M: MemoryModel> Search<M> {
         Some((step.thread, step.access, outcome))
     }
 
+    /// Whether the planned step is the last one of the plan.
+    pub(crate) fn ends_plan(&self) -> bool {
+        let level = self.levels.last().expect("there is a level");
+        let planned = level.tree.first();
+        self.ahead.is_empty() && planned.is_some_and(|node| node.children.is_empty())
+    }
+
     /// Makes a step behind the last one. It is the planned one, if there is one.
     pub(crate) fn step(&mut self, thread: ThreadId, access: &Access, outcome: Outcome) {
         let decision = self.model.graph().decision(access, outcome);
@@ -297,6 +304,11 @@ impl<M: MemoryModel> Search<M> {
             settled: Settled::default(),
         });
         self.take_up();
+        let level = self.levels.last().expect("there is a level");
+        assert!(
+            !level.tree.is_empty() || level.sleep.is_empty() || self.repeats.is_some(),
+            "dpor bug: a step is asleep at the end of a wakeup sequence"
+        );
     }
 
     /// The point at the end of the execution so far gets what an interrupted search has left of it.

@@ -161,8 +161,7 @@ impl Driver {
         let position = self.position;
         let Operation { object, ref kind } = *operation;
         let spawns = matches!(kind, OpKind::Spawn { .. });
-        if self.is_weak()
-            || self.regions.off()
+        if self.regions.off()
             || self.machine.has_withdrawn()
             || spawns && self.machine.live().len() >= self.bounds.threads_max
         {
@@ -349,6 +348,7 @@ impl Driver {
     #[inline(never)]
     fn ask(&mut self) -> Next {
         self.ask_again();
+        self.catch_up();
         loop {
             let point = Point {
                 trace: &self.trace,
@@ -386,6 +386,17 @@ impl Driver {
                 }
             };
             return self.run(step);
+        }
+    }
+
+    /// The graph of C11 gets the steps that it has not yet. It is asked for nothing in between: a
+    /// step behind the plan reads the newest store, or goes last.
+    #[inline]
+    pub(super) fn catch_up(&mut self) {
+        if let Some(weak) = &self.weak {
+            cold_path();
+            weak.borrow_mut()
+                .catch_up(&self.machine, &self.trace, self.position);
         }
     }
 
@@ -525,11 +536,6 @@ impl Driver {
     #[inline]
     pub(super) fn find_break(&mut self) {
         let next = self.trace.begun(self.begun);
-        if self.is_weak() {
-            // Each step joins the graph, and none takes a shorter way.
-            self.unbroken = 0;
-            return;
-        }
         self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
     }
 
@@ -618,11 +624,6 @@ impl Driver {
     #[inline(always)]
     pub(super) fn advance(&mut self, thread: ThreadId) {
         self.regions.push(self.position);
-        if let Some(weak) = &self.weak {
-            cold_path();
-            weak.borrow_mut()
-                .follow(&self.machine, &self.trace, self.position);
-        }
         self.position += 1;
         self.current = thread;
     }

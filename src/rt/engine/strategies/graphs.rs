@@ -28,6 +28,11 @@ pub(crate) struct Graphs {
     next: Option<usize>,
     /// Whether the next execution repeats these steps of another process.
     resumes: bool,
+    /// Whether the thread of the last step goes on behind the plan.
+    lets_the_last: bool,
+    /// Whether the plan of the current execution is over, so that the thread of the last step goes
+    /// on.
+    is_free: bool,
 }
 
 impl Graphs {
@@ -37,18 +42,22 @@ impl Graphs {
     }
 
     pub(crate) fn new(weak: Rc<RefCell<WeakMemory>>) -> Graphs {
+        let lets_the_last = weak.borrow().search.lets_the_last_go_on();
         Graphs {
             weak,
+            lets_the_last,
             started: false,
             kept: 0,
             next: None,
             resumes: false,
+            is_free: false,
         }
     }
 }
 
 impl Explorer for Graphs {
     fn begin(&mut self, plan: &mut Plan) -> bool {
+        self.is_free = !self.started;
         if std::mem::replace(&mut self.started, true) {
             let Some(kept) = self.next.take() else {
                 return false;
@@ -65,7 +74,11 @@ impl Explorer for Graphs {
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         let weak = &mut *self.weak.borrow_mut();
+        self.is_free = false;
         if let Some((thread, planned, outcome)) = weak.search.planned() {
+            if at.machine.is_to_begin(thread) {
+                return Choice::Run(Step::of(thread));
+            }
             if is_released(outcome) && !at.machine.enabled(thread) {
                 // No thread can go on here, and the driver releases those that wait.
                 return Choice::NothingEnabled;
@@ -76,11 +89,13 @@ impl Explorer for Graphs {
                 return Choice::Diverged(thread);
             };
             let alternative = weak.alternative(thread, &access, outcome);
+            self.is_free = weak.search.ends_plan();
             return Choice::Run(Step {
                 thread,
                 alternative,
             });
         }
+        self.is_free = true;
         if let Some(choice) = go_on(weak, at) {
             return choice;
         }
@@ -112,8 +127,12 @@ impl Explorer for Graphs {
         }
     }
 
+    fn lets_the_last_go_on(&self) -> bool {
+        self.is_free && self.lets_the_last
+    }
+
     fn has_all_begin(&self) -> bool {
-        true
+        !self.lets_the_last
     }
 
     fn asks_for_clocks(&self) -> bool {
