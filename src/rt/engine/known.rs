@@ -72,7 +72,13 @@ impl Known {
             return false;
         }
         let mut is_all = true;
-        for position in self.events.len()..trace.len() {
+        // What comes behind the last access to an atomic, mostly joins, teaches no access.
+        let accesses = |event: &Event| {
+            let kind = &event.operation.kind;
+            kind.is_atomic() || matches!(kind, OpKind::Wait { .. })
+        };
+        let last = trace.events().iter().rposition(accesses);
+        for position in self.events.len()..last.map_or(0, |last| last + 1) {
             let event = trace.at(position as u32);
             let is_weak = is_weak(machine, event);
             if position >= kept && is_weak && is_all {
@@ -168,7 +174,9 @@ impl Known {
             return false;
         }
         let mark = self.rows.mark();
-        let known = self.rows.with(self.known(thread), thread, index + 1);
+        let known = self
+            .rows
+            .joined((self.known(thread), NOTHING), thread, index + 1);
         let mut message = NOTHING;
         match grant {
             Grant::Spawn { child } => self.admit(child, position),

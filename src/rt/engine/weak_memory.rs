@@ -88,6 +88,8 @@ impl Accesses {
         let Operation { object, kind } = *operation;
         let is_strong = kind.is_atomic()
             && !matches!(machine.state(object), State::Atomic { ty, .. } if ty.is_weak());
+        // The model has no state of a thread.
+        let is_of_a_life = matches!(kind, OpKind::Spawn { .. } | OpKind::Join { .. });
         let fences = fences_of(trace, thread, events);
         let mut ended = Fences::Nothing;
         let kind = match kind {
@@ -114,7 +116,9 @@ impl Accesses {
             }
             other => graph::OpKind::Other(other),
         };
-        self.meet(model, machine, object);
+        if !is_of_a_life {
+            self.meet(model, machine, object);
+        }
         Access {
             operation: graph::Operation { object, kind },
             fences,
@@ -397,6 +401,14 @@ impl WeakMemory {
         if self.is_aside {
             return;
         }
+        let held = self.search.held().min(length);
+        if self.taken < held {
+            for position in self.taken..held {
+                self.repeat(machine, position, &trace.at(position as u32).operation);
+            }
+            self.search.go_by(trace.at(held as u32 - 1).thread);
+            self.taken = held;
+        }
         while self.taken < length {
             self.follow(machine, trace, self.taken);
         }
@@ -413,9 +425,6 @@ impl WeakMemory {
             ..
         } = *trace.at(position as u32);
         self.taken += 1;
-        if position < self.search.held() {
-            return self.repeat(machine, position, thread, &operation);
-        }
         let access = self.access(machine, trace, (thread, index), &operation);
         let came_out = match outcome {
             Outcome::Released { quiescent_at } => released(quiescent_at as u32),
@@ -431,29 +440,36 @@ impl WeakMemory {
         }
     }
 
-    /// Repeats an event that the graph still has.
-    fn repeat(
-        &mut self,
-        machine: &Machine,
-        position: usize,
-        thread: ThreadId,
-        operation: &Operation,
-    ) {
-        let mut access = *self.search.made(position).0;
+    /// Repeats an event that the graph still has. Only operands and initial values may be others:
+    /// addresses differ.
+    #[inline]
+    fn repeat(&mut self, machine: &Machine, position: usize, operation: &Operation) {
         let model = &mut self.search.model;
-        match (&mut access.operation.kind, operation.kind) {
-            (graph::OpKind::Wait { list }, OpKind::Wait { set, seen, .. }) => {
+        let operands = match operation.kind {
+            OpKind::Wait { set, seen, .. } => {
                 let seen: Vec<(ObjectId, u64)> = machine.looked_at(set, seen).collect();
                 for &(object, _) in &seen {
                     self.accesses.meet(model, machine, object);
                 }
-                model.waits[*list as usize].seen = seen;
+                let (access, _) = self.search.made(position);
+                if let graph::OpKind::Wait { list } = access.operation.kind {
+                    self.search.model.waits[list as usize].seen = seen;
+                }
+                return;
             }
-            (kind, operation) if kind.is_atomic() => *kind = graph::OpKind::on_atomic(operation),
-            _ => {}
+            OpKind::Load { .. } => false,
+            kind => kind.is_atomic(),
+        };
+        if !matches!(operation.kind, OpKind::Spawn { .. } | OpKind::Join { .. }) {
+            self.accesses.meet(model, machine, operation.object);
         }
-        self.accesses.meet(model, machine, operation.object);
-        self.search.repeat(position, thread, &access);
+        if operands {
+            let (access, _) = self.search.made(position);
+            if access.operation.kind.is_atomic() {
+                let kind = graph::OpKind::on_atomic(operation.kind);
+                self.search.renew(position, kind);
+            }
+        }
     }
 }
 

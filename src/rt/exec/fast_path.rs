@@ -220,13 +220,12 @@ impl Runtime {
     /// Opens the fast path to the thread that runs, on the part of its stack where there is so much
     /// [`ROOM`](crate::rt::coroutine::ROOM). Keeps the fast path closed if each step has to check
     /// further state: callers that are to be noted, an execution that is over, threads that unwind,
-    /// the graph of C11, or orderings that are replaced.
+    /// or orderings that are replaced.
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for()
             || self.stopping.get()
             || !self.unwinding.is_calm()
-            || self.weak.get()
             || self.tries.get()
             || !self.weakened.is_empty();
         self.roomy.set(if rarely!(asks) {

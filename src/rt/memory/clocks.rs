@@ -83,9 +83,10 @@ impl Rows {
         joined
     }
 
-    /// What `row` knows, and `count` events of `thread`.
-    pub(crate) fn with(&mut self, row: Row, thread: ThreadId, count: u32) -> Row {
-        let new = self.copy(row);
+    /// What `a` and `b` know, and `count` events of `thread`.
+    pub(crate) fn joined(&mut self, (a, b): (Row, Row), thread: ThreadId, count: u32) -> Row {
+        let new = self.copy(a);
+        self.add(new, b);
         self.words[new as usize * self.width + thread.index()] = count;
         new
     }
@@ -93,6 +94,9 @@ impl Rows {
     /// Adds what `other` knows to the row that was made last, before it is handed out.
     #[inline]
     pub(crate) fn add(&mut self, last: Row, other: Row) {
+        if other == NOTHING {
+            return;
+        }
         debug_assert_eq!((last as usize + 1) * self.width, self.words.len());
         let (earlier, mine) = self.words.split_at_mut(last as usize * self.width);
         let start = other as usize * self.width;

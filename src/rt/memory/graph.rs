@@ -684,9 +684,13 @@ impl Graph {
         self.admit(thread);
         if let OpKind::Join { child } = access.operation.kind {
             self.admit(child);
-            self.lead(child, access.ended);
+            if access.ended != Fences::Nothing {
+                self.lead(child, access.ended);
+            }
         }
-        self.lead(thread, access.fences);
+        if access.fences != Fences::Nothing {
+            self.lead(thread, access.fences);
+        }
         self.add(thread, access, outcome, grant);
     }
 
@@ -732,7 +736,19 @@ impl Graph {
             Outcome::Done | Outcome::Behind(_) | Outcome::Other { .. } => None,
         };
         let source = store.and_then(|store| self.position(store));
-        let read = store.map_or(0, |store| self.value_of(store));
+        let (mut read, mut told, mut source_past) = (0, NOTHING, NOTHING);
+        if let Some(source) = source {
+            let Event {
+                written,
+                message,
+                ref clocks,
+                ..
+            } = *self.at(source);
+            read = written.expect("a store has written a value");
+            (told, source_past) = (message, clocks.past);
+        } else if let Some(store) = store {
+            read = self.location(store.initial_of()).initial;
+        }
         let (written, order) = self.effect(access, read, outcome);
 
         // A row is added to as long as it is the last one.
@@ -744,11 +760,7 @@ impl Graph {
             _ => None,
         };
         let mut clocks = before;
-        clocks.past = self.rows.with(before.past, thread, index + 1);
-        if let Some(source) = source {
-            let past = self.at(source).clocks.past;
-            self.rows.add(clocks.past, past);
-        }
+        clocks.past = (self.rows).joined((before.past, source_past), thread, index + 1);
         if let Some(joined) = joined {
             self.rows.add(clocks.past, joined.past);
         }
@@ -758,16 +770,27 @@ impl Graph {
                 clocks.aware = clocks.past;
             }
         }
-        clocks.known = self.rows.with(before.known, thread, index + 1);
-        if let Some(joined) = joined {
-            self.rows.add(clocks.known, joined.known);
-        }
-        let told = source.map_or(NOTHING, |source| self.at(source).message);
         let is_fence = matches!(kind, OpKind::Fence { .. });
-        if acquires(order) {
-            let learnt = if is_fence { before.seen } else { told };
-            self.rows.add(clocks.known, learnt);
-        } else if !is_fence && !matches!(kind, OpKind::Wait { .. }) {
+        let learnt = match (acquires(order), is_fence) {
+            (true, true) => before.seen,
+            (true, false) => told,
+            (false, _) => NOTHING,
+        };
+        let joined_known = joined.map_or(NOTHING, |joined| joined.known);
+        // Where nothing is relaxed, the two clocks are one.
+        let is_one = before.known == before.past
+            && learnt == source_past
+            && joined.is_none_or(|joined| joined.known == joined.past)
+            && !matches!(outcome, Outcome::Other { .. });
+        clocks.known = match is_one {
+            true => clocks.past,
+            false => {
+                let known = (self.rows).joined((before.known, learnt), thread, index + 1);
+                self.rows.add(known, joined_known);
+                known
+            }
+        };
+        if !acquires(order) && !is_fence && !matches!(kind, OpKind::Wait { .. }) {
             clocks.seen = self.rows.join(before.seen, told);
         }
         #[cfg(test)]

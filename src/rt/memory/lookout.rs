@@ -158,7 +158,7 @@ impl MemoryModel for Lookout {
         }
         let last = graph.len() as u32 - 1;
         let event = graph.at(last);
-        let row = self.clocks.with(row, thread, event.index + 1);
+        let row = self.clocks.joined((row, NOTHING), thread, event.index + 1);
         self.clocks.add(row, joined);
         if event.is_access() {
             // A read comes behind the store that it reads. A store comes behind the one before it,

@@ -102,11 +102,6 @@ impl OpKind {
         }
     }
 
-    /// Whether the operation has operands that may be addresses.
-    pub(crate) const fn has_operands(&self) -> bool {
-        self.is_atomic() && !matches!(self, OpKind::Load { .. })
-    }
-
     /// Whether the operation accesses an atomic.
     pub(crate) const fn is_atomic(&self) -> bool {
         matches!(

@@ -6,6 +6,7 @@
 //! location: two steps conflict if one takes the outcome of the other away. So the search reverses
 //! events, not pairs of events ([`reverse`]), and compares outcomes, not labels ([`plan`]).
 
+mod apart;
 mod ended;
 mod needed;
 mod plan;
@@ -91,6 +92,8 @@ pub(crate) struct Search<M> {
     held: usize,
     /// The last execution that has ended.
     ended: Ended,
+    /// Whether a repeated step has other operands than in the execution before.
+    has_other_operands: bool,
     /// The points that the execution has still to come by, if it is the first one of a search that
     /// goes on after an interruption. The next one is last.
     ahead: Vec<Level>,
@@ -116,6 +119,7 @@ impl<M: MemoryModel> Search<M> {
             levels: vec![Level::default()],
             held: 0,
             ended: Ended::default(),
+            has_other_operands: false,
             ahead: Vec::new(),
             repeats: None,
             last: ThreadId(0),
@@ -177,7 +181,11 @@ impl<M: MemoryModel> Search<M> {
             self.hold(kept);
             for depth in 0..kept {
                 let (step, _) = self.levels[depth].made.expect("the execution has come by");
-                self.repeat(depth, step.thread, &step.access);
+                match depth < self.held {
+                    true => self.renew(depth, step.access.operation.kind),
+                    false => self.repeat(depth, step.thread, &step.access),
+                }
+                self.go_by(step.thread);
             }
         }
     }
@@ -329,25 +337,42 @@ impl<M: MemoryModel> Search<M> {
         (&step.access, *outcome)
     }
 
-    /// Repeats the step at this depth, which the execution before has made. The access may have
-    /// other operands: addresses differ.
+    /// Repeats the step at this depth, which the execution before has made, and which the graph
+    /// has not any more. The access may have other operands: addresses differ.
     pub(crate) fn repeat(&mut self, depth: usize, thread: ThreadId, access: &Access) {
+        debug_assert_eq!(depth, self.held);
         self.last = thread;
         let Some((step, outcome)) = &mut self.levels[depth].made else {
             panic!("dpor bug: a step is repeated that was not made");
         };
+        self.has_other_operands |= step.access != *access;
         step.access = *access;
         let outcome = *outcome;
-        if depth < self.held {
-            if !access.operation.kind.has_operands() {
-                return;
-            }
-            let position = self.levels[depth + 1].start as u32 - 1;
-            self.model.again(position, access);
-        } else {
-            self.model.take(thread, access, outcome);
-            self.held = depth + 1;
+        self.model.take(thread, access, outcome);
+        self.held = depth + 1;
+    }
+
+    /// The step at this depth, which the graph has, has these operands now.
+    #[inline]
+    pub(crate) fn renew(&mut self, depth: usize, kind: OpKind) {
+        let Some((step, _)) = &mut self.levels[depth].made else {
+            panic!("dpor bug: a step is repeated that was not made");
+        };
+        let is_same = step.access.operation.kind == kind;
+        // What a read-modify-write writes depends on what it reads, too.
+        if is_same && !matches!(kind, OpKind::Rmw { .. }) {
+            return;
         }
+        self.has_other_operands |= !is_same;
+        step.access.operation.kind = kind;
+        let access = step.access;
+        let position = self.levels[depth + 1].start as u32 - 1;
+        self.model.again(position, &access);
+    }
+
+    /// The thread has made the last step so far.
+    pub(crate) fn go_by(&mut self, thread: ThreadId) {
+        self.last = thread;
     }
 
     /// A step behind the wakeup sequence, of one of these threads.
@@ -426,10 +451,22 @@ impl<M: MemoryModel> Search<M> {
                 level.settled.keep(valid);
             }
         }
+        if std::mem::take(&mut self.has_other_operands) {
+            ended.renew(&self.levels);
+        }
         ended.update(&self.model, &self.levels, blocked);
         ended.kept = kept;
+        let has_awaits = self.has_awaits(&ended);
         for first in (0..ended.made.len()).rev() {
-            if is_frozen(first) || self.is_settled(&ended, first, valid) {
+            // Such a step comes out in one way, and takes nothing away.
+            let is_plain = matches!(
+                ended.made[first].step.access.operation.kind,
+                OpKind::Fence { .. } | OpKind::Spawn { .. } | OpKind::Join { .. }
+            );
+            if is_plain && !has_awaits
+                || is_frozen(first)
+                || !has_awaits && self.is_settled(&ended, first, valid)
+            {
                 continue;
             }
             // With `SeqCst` events, the next execution may allow what this one does not. A finding
@@ -437,7 +474,7 @@ impl<M: MemoryModel> Search<M> {
             if !ended.has_sequential {
                 self.levels[first].settled.complete();
             }
-            if self.may_reverse_at(&ended, first) {
+            if self.may_reverse_at(&ended, first) && !self.reverse_apart(&ended, first) {
                 self.hold(first);
                 self.reverse(&ended, first);
             }
@@ -451,13 +488,12 @@ impl<M: MemoryModel> Search<M> {
         if first >= common || !self.levels[first].settled.is_complete() {
             return false;
         }
-        let Operation { object, kind } = ended.made[first].step.access.operation;
+        let Operation { object, kind } = &ended.made[first].step.access.operation;
         matches!(kind, OpKind::Load { .. } | OpKind::Store { .. })
             && ended
-                .stores(object)
+                .stores(*object)
                 .next_back()
                 .is_none_or(|last| last < common)
-            && !self.has_awaits(ended)
     }
 
     /// The number of branches that are planned at each depth which has some.

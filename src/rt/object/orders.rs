@@ -7,6 +7,7 @@
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
 use crate::rt::object::atomic;
+use crate::rt::rare::cold_path;
 use crate::rt::relation::independence::{Class, Nature, classify};
 
 /// The modification orders of the atomics of an execution.
@@ -90,14 +91,7 @@ impl Orders {
         kind: &OpKind,
         alternative: u32,
     ) -> Ordered {
-        if self.values.len() <= object.index() {
-            self.values.resize_with(object.index() + 1, Vec::new);
-            self.seen.resize_with(object.index() + 1, Vec::new);
-        }
-        let values = &mut self.values[object.index()];
-        if values.is_empty() {
-            values.push(initial);
-        }
+        let values = self.values_of(object, initial);
         let Place { newer, fails } = Place::of(alternative);
         let at = values.len() - 1 - newer as usize;
         let before = values[at];
@@ -105,6 +99,59 @@ impl Orders {
         if classify(kind, outcome, Nature::Plain) != Class::Read {
             values.insert(at + 1, after);
         }
+        let last = values[values.len() - 1];
+        let found = self.found((thread, object), kind, (before, after));
+        self.made = InMemory { before, last };
+        Ordered {
+            outcome,
+            before,
+            found,
+            after,
+            last,
+        }
+    }
+
+    /// [`Orders::apply`] for a step that has read the newest store, or has gone last, and has found
+    /// `before` and left `after`. Returns the value that the thread knows to be overwritten.
+    #[inline]
+    pub(super) fn note_newest(
+        &mut self,
+        (thread, object): (ThreadId, ObjectId),
+        kind: &OpKind,
+        class: Class,
+        (before, after): (u64, u64),
+    ) -> u64 {
+        let values = self.values_of(object, before);
+        debug_assert_eq!(values.last(), Some(&before));
+        if class == Class::Write {
+            values.push(after);
+        }
+        self.found((thread, object), kind, (before, after))
+    }
+
+    /// The values of an atomic, which has this one before its first operation.
+    #[inline]
+    fn values_of(&mut self, object: ObjectId, initial: u64) -> &mut Vec<u64> {
+        if self.values.len() <= object.index() {
+            cold_path();
+            self.values.resize_with(object.index() + 1, Vec::new);
+            self.seen.resize_with(object.index() + 1, Vec::new);
+        }
+        let values = &mut self.values[object.index()];
+        if values.is_empty() {
+            values.push(initial);
+        }
+        values
+    }
+
+    /// [`Ordered::found`] of a step that has found `before` and leaves `after`.
+    #[inline]
+    fn found(
+        &mut self,
+        (thread, object): (ThreadId, ObjectId),
+        kind: &OpKind,
+        (before, after): (u64, u64),
+    ) -> u64 {
         let seen = &mut self.seen[object.index()];
         let known = match seen.iter_mut().find(|(of, _)| *of == thread) {
             Some((_, value)) => Some(std::mem::replace(value, after)),
@@ -113,18 +160,9 @@ impl Orders {
                 None
             }
         };
-        let found = match kind {
+        match kind {
             OpKind::Store { .. } => known.unwrap_or(!after),
             _ => before,
-        };
-        let last = values[values.len() - 1];
-        self.made = InMemory { before, last };
-        Ordered {
-            outcome,
-            before,
-            found,
-            after,
-            last,
         }
     }
 }

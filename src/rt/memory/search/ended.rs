@@ -69,6 +69,15 @@ impl Ended {
         self.valid
     }
 
+    /// Steps that were repeated have other operands: addresses differ from one execution to the
+    /// next.
+    pub(super) fn renew(&mut self, levels: &[Level]) {
+        for (made, level) in self.made[..self.valid].iter_mut().zip(levels) {
+            let (step, _) = level.made.as_ref().expect("the execution has come by");
+            made.step.access = step.access;
+        }
+    }
+
     /// The execution that the model holds has ended.
     pub(super) fn update<M: MemoryModel>(
         &mut self,
@@ -84,11 +93,6 @@ impl Ended {
         self.forget_after(self.valid);
         self.width = width;
         self.threads.resize_with(width, Vec::new);
-        for (made, level) in self.made.iter_mut().zip(levels) {
-            // Addresses differ from one execution to the next.
-            let (step, _) = level.made.expect("the execution has come by");
-            made.step.access = step.access;
-        }
         for number in self.valid..levels.len() - 1 {
             self.add(graph, &levels[number], levels[number + 1].start as u32 - 1);
         }
@@ -168,6 +172,11 @@ impl Ended {
         has_stale
     }
 
+    /// Whether there are awaits.
+    pub(super) fn has_awaits(&self) -> bool {
+        self.awaits > 0
+    }
+
     /// Whether the event at `later` cannot be without the one at `earlier`, or is that.
     pub(super) fn needs(&self, later: usize, earlier: usize) -> bool {
         let Made { step, time, .. } = self.made[earlier];
@@ -175,7 +184,10 @@ impl Ended {
     }
 
     /// The events that write this atomic.
-    pub(super) fn stores(&self, object: ObjectId) -> impl DoubleEndedIterator<Item = usize> {
+    pub(super) fn stores(
+        &self,
+        object: ObjectId,
+    ) -> impl DoubleEndedIterator<Item = usize> + Clone {
         let stores = self
             .stores
             .get(object.index())

@@ -37,35 +37,6 @@ fn has_old_await(graph: &Graph, first: usize) -> bool {
     })
 }
 
-/// An event of a sequence, apart from the graph.
-struct Copied {
-    position: u32,
-    thread: ThreadId,
-    /// The number of the event in its thread.
-    index: u32,
-    label: Option<Label>,
-    /// Of each thread, how many events it cannot be without.
-    past: Vec<u32>,
-}
-
-impl Copied {
-    fn of(graph: &Graph, position: u32) -> Copied {
-        let event = graph.at(position);
-        Copied {
-            position,
-            thread: event.thread,
-            index: event.index,
-            label: event.label(),
-            past: graph.past(position).to_vec(),
-        }
-    }
-
-    /// Whether the event cannot be without the other one.
-    fn needs(&self, other: &Copied) -> bool {
-        self.past[other.thread.index()] > other.index
-    }
-}
-
 impl<M: MemoryModel> Search<M> {
     /// The events of `rest` that are needed behind the events of `path`. The graph has all of them,
     /// and begins with events up to `first`. The event at `last` is the reversed one.
@@ -86,40 +57,48 @@ impl<M: MemoryModel> Search<M> {
         if rest.len() == 1 {
             return rest.to_vec();
         }
-        let whole: Vec<(ThreadId, Access, Outcome)> = (start as u32..graph.len() as u32)
-            .filter(|&position| graph.is_step(position))
-            .map(|position| {
+        let is_lasting = asleep.iter().all(|asleep| self.is_lasting(&asleep.step));
+        let mut whole: Vec<(ThreadId, Access, Outcome)> = Vec::new();
+        if !is_lasting {
+            let events = (start as u32..graph.len() as u32).filter(|&at| graph.is_step(at));
+            whole.extend(events.map(|position| {
                 let event = graph.at(position);
                 (event.thread, event.access, event.outcome)
-            })
-            .collect();
-        let order: Vec<u32> = path.iter().chain(rest).copied().collect();
-        let copied: Vec<Copied> = rest.iter().map(|&p| Copied::of(graph, p)).collect();
-        let woken = self.wakers(first, &order, asleep, &whole);
-        let mut wanted: Vec<u32> = woken.iter().flatten().copied().chain([last]).collect();
-        if self.lacks(Trap::Wakers) {
-            wanted = vec![last];
+            }));
         }
-        let mut needed: Vec<&Copied> = Vec::new();
+        let wakers = |search: &mut Self, order: &[u32]| match is_lasting {
+            true => search.plain_wakers(order, asleep),
+            false => search.wakers(first, order, asleep, &whole),
+        };
+        let mut order: Vec<u32> = path.iter().chain(rest).copied().collect();
+        let mut woken = wakers(self, &order);
+        if self.lacks(Trap::Wakers) {
+            woken.clear();
+        }
+        let graph = self.model.graph();
+        let mut needed: Vec<u32> = Vec::with_capacity(rest.len());
         // A count depends on every event on its object.
         let mut counted: Vec<ObjectId> = Vec::new();
-        for event in copied.iter().rev() {
-            let is_wanted = wanted.contains(&event.position)
-                || needed.iter().any(|later| later.needs(event))
-                || (event.label).is_some_and(|label| counted.contains(&label.object()));
+        for &position in rest.iter().rev() {
+            let label = graph.at(position).label();
+            let is_wanted = position == last
+                || woken.contains(&Some(position))
+                || needed.iter().any(|&later| graph.is_past(position, later))
+                || label.is_some_and(|label| counted.contains(&label.object()));
             if is_wanted {
-                let label = event.label.filter(|label| label.has_count());
+                let label = label.filter(|label| label.has_count());
                 counted.extend(label.map(Label::object));
-                needed.push(event);
+                needed.push(position);
             }
         }
-        let needed: Vec<u32> = needed.iter().rev().map(|event| event.position).collect();
+        needed.reverse();
         if needed.len() == rest.len() || self.lacks(Trap::Wakers) {
             return needed;
         }
         // The axiom on `SeqCst` may need several events to take an outcome away.
-        let order: Vec<u32> = path.iter().chain(&needed).copied().collect();
-        let woken = self.wakers(first, &order, asleep, &whole);
+        order.truncate(path.len());
+        order.extend_from_slice(&needed);
+        let woken = wakers(self, &order);
         if woken.iter().all(Option::is_some) {
             needed
         } else {
@@ -158,12 +137,6 @@ impl<M: MemoryModel> Search<M> {
         whole: &[(ThreadId, Access, Outcome)],
     ) -> Vec<Option<u32>> {
         let mut woken = vec![None; asleep.len()];
-        if asleep.is_empty() {
-            return woken;
-        }
-        if asleep.iter().all(|sleeper| self.is_lasting(&sleeper.step)) {
-            return self.plain_wakers(order, asleep);
-        }
         let start = self.levels[first].start as u32;
         let graph = self.model.graph();
         let steps: Vec<(u32, ThreadId, Access, Decision)> = (order.iter().enumerate())

@@ -80,7 +80,13 @@ impl<M: MemoryModel> Search<M> {
 
     /// This evidence, and what it rests on that a sequence from `first` on, without an event of the
     /// step's thread, leaves the step possible.
-    fn absence(&self, ended: &Ended, first: usize, step: &Step, evidence: Evidence) -> Evidence {
+    pub(super) fn absence(
+        &self,
+        ended: &Ended,
+        first: usize,
+        step: &Step,
+        evidence: Evidence,
+    ) -> Evidence {
         if !self.is_lasting(step) || matches!(step.decision, Decision::Modifies(_)) {
             return Evidence::Whole;
         }
@@ -217,6 +223,7 @@ impl<M: MemoryModel> Search<M> {
                 access: event.access,
                 decision,
             };
+            nodes.reserve_exact(1);
             nodes.push(Node {
                 step,
                 children: Vec::new(),

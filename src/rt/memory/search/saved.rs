@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::operation::{OpKind, Operation};
 use super::super::{Decision, MemoryModel, Outcome, StoreRef};
 use super::plan::Node;
 use super::{Level, Search, Step};
@@ -84,8 +85,10 @@ impl SavedLevel {
         };
         let knows = |object: ObjectId| object == ObjectId::NONE || object.index() < objects;
         let is_known = |step: &Step| {
+            let Operation { object, kind } = step.access.operation;
             step.thread.index() < threads
-                && knows(step.access.operation.object)
+                // A thread has no state in the model.
+                && (knows(object) || matches!(kind, OpKind::Spawn { .. } | OpKind::Join { .. }))
                 && match step.decision {
                     Decision::Reads(store) | Decision::Modifies(store) => names(store),
                     Decision::Within(interval) => {

@@ -34,6 +34,8 @@ impl Candidate {
 pub(super) struct Settled {
     /// Each with the number of first steps of the execution that the finding rests on.
     found: Vec<(Candidate, usize)>,
+    /// The highest of these numbers.
+    most: usize,
     /// Whether these are all candidates that there are with the stores of the last execution.
     is_complete: bool,
 }
@@ -60,6 +62,7 @@ impl Evidence {
 impl Settled {
     pub(super) fn clear(&mut self) {
         self.found.clear();
+        self.most = 0;
         self.is_complete = false;
     }
 
@@ -74,7 +77,12 @@ impl Settled {
     }
 
     /// Keeps what rests on no more than so many first steps.
+    #[inline]
     pub(super) fn keep(&mut self, steps: usize) {
+        if self.most <= steps {
+            return;
+        }
+        self.most = steps;
         let all = self.found.len();
         self.found.retain(|&(_, rests_on)| rests_on <= steps);
         self.is_complete &= self.found.len() == all;
@@ -84,7 +92,10 @@ impl Settled {
         // What an operation on another object depends on does not follow from its outcome.
         let is_to_atomic = candidate.store().is_some();
         match evidence {
-            Evidence::First(steps) if is_to_atomic => self.found.push((candidate, steps)),
+            Evidence::First(steps) if is_to_atomic => {
+                self.most = self.most.max(steps);
+                self.found.push((candidate, steps));
+            }
             _ => self.is_complete = false,
         }
     }

@@ -9,6 +9,7 @@ use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Step};
 use crate::rt::event::{Event, Site};
 use crate::rt::loops::spin::{Meaning, meaning};
 use crate::rt::object::mutex::{self, Mutex};
+use crate::rt::object::orders::Orders;
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, count};
 use crate::rt::rare::cold_path;
@@ -21,6 +22,7 @@ use crate::rt::object::machine::{Machine, Object, Thread};
 /// A step that has not been made, with its computed result.
 pub(crate) struct Transition<'a> {
     pub(crate) executed: Executed,
+    id: ThreadId,
     thread: &'a mut Thread,
     change: Change<'a>,
 }
@@ -33,6 +35,8 @@ enum Change<'a> {
         before: u64,
         after: u64,
         bound: u32,
+        /// The modification orders, if memory is C11's and the object an atomic.
+        orders: Option<&'a mut Orders>,
     },
     Mutex {
         mutex: &'a mut Mutex,
@@ -56,6 +60,7 @@ impl Transition<'_> {
     #[inline(always)]
     pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) -> Noticed {
         let Transition {
+            id,
             thread,
             change,
             executed,
@@ -67,6 +72,7 @@ impl Transition<'_> {
                 before,
                 after,
                 bound,
+                orders,
             } => {
                 // A load leaves the value unchanged.
                 if !matches!(kind, OpKind::Load { .. }) {
@@ -75,6 +81,14 @@ impl Transition<'_> {
                 if !kind.is_atomic() {
                     return Noticed::NOTHING;
                 }
+                let before = match orders {
+                    None => before,
+                    Some(orders) => {
+                        cold_path();
+                        let class = executed.label.class();
+                        orders.note_newest((id, object), kind, class, (before, after))
+                    }
+                };
                 let is_kept = looks(kind) && thread.spin.come_back(site, object, before, bound);
                 // A spurious failure is never computed here.
                 if let OpKind::CompareExchange { .. } = kind {
@@ -130,6 +144,17 @@ impl Machine {
                 if *ty != of || before != memory {
                     return too_short();
                 }
+                let orders = match &mut self.orders {
+                    None => None,
+                    Some(orders) => {
+                        cold_path();
+                        // The alternative of another outcome than the newest is no other value.
+                        if step.alternative != 0 {
+                            return too_short();
+                        }
+                        of.is_weak().then_some(&mut **orders)
+                    }
+                };
                 let (after, executed) = on_atomic(of, before, step, (object, kind));
                 let bound = self.limits.unhinted_spin_bound;
                 if looks(kind) && thread.spin.may_wait(bound)
@@ -139,12 +164,14 @@ impl Machine {
                 }
                 Some(Transition {
                     executed,
+                    id: step.thread,
                     thread,
                     change: Change::Word {
                         value,
                         before,
                         after,
                         bound,
+                        orders,
                     },
                 })
             }
@@ -169,12 +196,14 @@ impl Machine {
                 };
                 Some(Transition {
                     executed,
+                    id: step.thread,
                     thread,
                     change: Change::Word {
                         value: count,
                         before,
                         after,
                         bound: 0,
+                        orders: None,
                     },
                 })
             }
@@ -201,6 +230,7 @@ impl Machine {
                 };
                 Some(Transition {
                     executed,
+                    id: step.thread,
                     thread,
                     change: Change::Mutex {
                         mutex,
@@ -219,6 +249,7 @@ impl Machine {
                 let label = Label::of(object, classify(&OpKind::Unpark, outcome, Nature::Plain));
                 Some(Transition {
                     executed: Executed::plainly(outcome, label, Some(before as u64)),
+                    id: step.thread,
                     thread,
                     change: Change::Unpark { available },
                 })
