@@ -135,7 +135,7 @@ where
 ///
 /// This makes the operations of a type that dpor does not know visible: its threads are explored in
 /// both orders of two accesses that conflict, and in one order of two that commute
-/// ([`Access`](crate::engine::Access) has the table). Call it where the operation begins, on a part
+/// ([`Access`] has the table). Call it where the operation begins, on a part
 /// that has one address; until its next operation on something that dpor knows, no other thread
 /// runs. The object needs a size above 0.
 ///
@@ -175,7 +175,7 @@ where
 ///
 /// # Panics
 ///
-/// If the access is [`Access::Declared`](crate::engine::Access::Declared), which needs a relation
+/// If the access is [`Access::Declared`], which needs a relation
 /// ([`access_in`]), or `object` has no size.
 #[track_caller]
 pub fn access<T: ?Sized>(object: &T, access: Access) {

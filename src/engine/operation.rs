@@ -25,8 +25,8 @@ impl fmt::Display for Thread {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// An access to an object with contents that the front end keeps. Two accesses to one object are
-    /// explored in both orders if [`Access`] says that they conflict.
+    /// An access to an object with contents that the front end keeps. Two accesses to one object
+    /// are explored in both orders if [`Access`] says that they conflict.
     Access {
         /// Number of the object.
         object: u32,
