@@ -330,7 +330,8 @@ impl<'a> Watch<'a> {
         }
         // In the output of each execution the first one appears twice, so this line gives the
         // reason.
-        if self.settings.log || self.settings.trace.is_some() {
+        let is_shown = self.settings.log || self.settings.trace.is_some();
+        if is_shown || self.follows && learnt.loud != before.loud {
             let site = self.site;
             let (why, how) = match learnt.hintless {
                 _ if learnt.awaits.is_empty() && !before.awaits.is_empty() => (
@@ -348,6 +349,10 @@ impl<'a> Watch<'a> {
                 _ if learnt.patient != before.patient => (
                     "has a loop that ends by itself after very many rounds",
                     "many more rounds before a livelock",
+                ),
+                _ if learnt.loud != before.loud => (
+                    "has a destructor of a value behind an `Arc` that does more than free memory",
+                    "each thread that may drop such a value last",
                 ),
                 same if same == before.hintless => (
                     "asks whether a thread has finished",

@@ -54,7 +54,7 @@ use crate::rt::exec::state_capture::StateCapture;
 use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
 use crate::rt::heap::CAN_LOCK;
 use crate::rt::heap::MustFree;
-use crate::rt::object::machine::{Awaits, Hintless, Learnt};
+use crate::rt::object::machine::{Awaits, Hintless, Learnt, Loud};
 use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::statics::rooted::Rooted;
 
@@ -401,10 +401,15 @@ fn known_from(schedule: &Schedule) -> Learnt {
         fair: schedule.is_fair(),
         patient: false,
         awaits: Awaits::default(),
+        loud: Loud::default(),
         held: schedule.held().cloned(),
         guarded: schedule.guards().then_some(Guarded::All),
     }
 }
+
+/// The number of executions from which on the first drop glue that does more than free memory makes
+/// all such glue explored: another restart would lose as many executions.
+const LATE: u64 = 1000;
 
 impl<'a> Exploration<'a> {
     /// Creates an exploration, and the driver of its first execution.
@@ -600,6 +605,14 @@ impl Exploration<'_> {
                     self.restart(&passed, |learnt| {
                         let refused = refused.iter();
                         refused.for_each(|it| learnt.awaits = learnt.awaits.refusing(it));
+                    })
+                }
+                Explored::Passed(passed) if rarely!(passed.loud_glue().is_some()) => {
+                    let site = passed.loud_glue();
+                    let late = passed.stats.begun() > LATE;
+                    self.restart(&passed, |learnt| {
+                        site.iter()
+                            .for_each(|site| learnt.loud = learnt.loud.with(site, late));
                     })
                 }
                 Explored::Passed(passed) if rarely!(passed.ends_are_seen()) => {

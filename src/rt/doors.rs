@@ -5,7 +5,7 @@
 //! memory.
 
 use crate::rt::event::Site;
-use crate::rt::exec::{accesses, context, frees, held, memory, restore};
+use crate::rt::exec::{accesses, context, frees, glue, held, memory, restore};
 use crate::rt::heap::contents;
 use crate::rt::rare::rarely;
 use crate::rt::shim::{Memory, Target};
@@ -206,4 +206,23 @@ pub(crate) fn bytes<T: ?Sized>(data: &T) -> u64 {
 pub(crate) fn contents<T: ?Sized>(data: &T) -> Option<u64> {
     // SAFETY: the memory of a reference can be read.
     unsafe { memory::reached_contents((&raw const *data).expose_provenance(), size_of_val(data)) }
+}
+
+/// Whether each thread that may drop a value last is explored, for values that are put into an
+/// `Arc` at this place and have drop glue.
+#[inline]
+pub(crate) fn is_glue_loud(site: Site) -> bool {
+    glue::is_loud(site)
+}
+
+/// Begins the drop glue of a value that was put into an `Arc` at this place, while the glue is
+/// taken for one that only frees memory. It lasts until the result is dropped. The counts of the
+/// references are at this address.
+pub(crate) fn begin_glue(counts: usize, site: Site) -> glue::Running {
+    glue::begin(counts, site)
+}
+
+/// Notes that the program sees which thread gives up a value from this place.
+pub(crate) fn note_glue_seen(site: Site) {
+    glue::note_seen(site);
 }

@@ -258,6 +258,12 @@ impl Heap {
         had.flatten() == Some(true)
     }
 
+    /// The number of the block that was listed last.
+    pub(crate) fn last_listed(&self) -> u64 {
+        self.with(|state| state.blocks.last_serial())
+            .unwrap_or_default()
+    }
+
     /// Whether the address is in a live block.
     pub(crate) fn contains(&self, address: usize) -> bool {
         self.with(|state| state.blocks.contain(address)) == Some(true)

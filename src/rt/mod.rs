@@ -35,9 +35,10 @@ pub(crate) use crate::rt::thread_main::{Fate, ThreadMain, Work};
 use exec::context::Runtime;
 
 pub(crate) use crate::rt::doors::{
-    Accessing, Datum, Tracked, access, access_shim, asks_for_data, bytes, contents, keep_pristine,
-    may_leak, must_free, name_object, note_block, note_data, note_found, note_left,
-    note_raw_reference, note_written, shown_data, std_counts, track, undo_at_end, value_is_gone,
+    Accessing, Datum, Tracked, access, access_shim, asks_for_data, begin_glue, bytes, contents,
+    is_glue_loud, keep_pristine, may_leak, must_free, name_object, note_block, note_data,
+    note_found, note_glue_seen, note_left, note_raw_reference, note_written, shown_data,
+    std_counts, track, undo_at_end, value_is_gone,
 };
 use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::id::ThreadId;

@@ -258,12 +258,11 @@ fn a_use_by_a_thread_that_was_an_owner_is_still_a_race() {
 }
 
 #[test]
-fn an_arc_of_dpor_shows_who_the_last_owner_is() {
+fn what_an_arc_of_dpor_owns_is_freed_in_order_whichever_owner_is_the_last() {
     let report = Builder::new().check(|| {
         share(Arc::new(Owned::new()), |owned, mine| owned.use_it(mine));
     });
-    // Which of the two is the last owner makes a difference that is seen here.
-    assert_eq!(report.executions, 2 * 2);
+    assert_eq!(report.executions, 2);
     assert!(report.complete);
 }
 

@@ -195,11 +195,11 @@ fn verdict_by_std(program: &Program) -> Option<Result<(), String>> {
         let missing: Vec<_> = expected.difference(&explored.outcomes).collect();
         return Some(Err(format!("{another:?} misses {missing:?}")));
     }
-    // Where somebody asks whether a thread has finished, the exploration begins anew, and where there is a deadlock, it does
-    // not tell how many executions it had.
+    // Where a thread asks whether another one has finished, or a destructor tells something, the exploration begins anew,
+    // and where there is a deadlock, it does not tell how many executions it had.
     let executions = match optimal.counts {
         Some((executions, _)) => Some(executions as usize),
-        None if program.has(|op| matches!(op, Op::IsFinished(_))) => None,
+        None if program.has(|op| matches!(op, Op::IsFinished(_))) || program.shares() => None,
         None => Some(optimal.begun),
     };
     if let Some(executions) = executions

@@ -20,7 +20,7 @@ pub(crate) mod suspended;
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::Step;
 use crate::rt::memory::search::saved::SavedGraphs;
-use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Machine, Spot};
+use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Loud, Machine, Spot};
 use crate::rt::relation::independence::{ALL, Class, Label};
 
 use crate::rt::engine::checkpoint::suspended::{
@@ -111,6 +111,7 @@ pub(crate) fn encode(
         fair,
         patient,
         awaits,
+        loud,
         // An exploration delays no thread.
         held: _,
         guarded: _,
@@ -128,6 +129,9 @@ pub(crate) fn encode(
         out.list(round, Writer::spot);
         out.number(u64::from(*refused));
     });
+    let (places, all) = loud.parts();
+    out.list(places, Writer::spot);
+    out.number(u64::from(all));
     out.number(machine.has_learnt() as u64);
     out.number(progress.regions as u64);
     out.number(progress.rounds as u64);
@@ -194,6 +198,7 @@ pub(crate) fn decode(
         fair: flags & 1 != 0,
         patient: flags & 2 != 0,
         awaits: from.awaits()?,
+        loud: Loud::from_parts(from.list(Reader::spot)?, from.number()? != 0),
         ..Learnt::default()
     });
     // The facts about loops without a hint that were learnt last are checked now.

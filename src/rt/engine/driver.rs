@@ -163,6 +163,8 @@ pub(crate) struct Driver {
     ends_are_seen: bool,
     /// The loop that turned out not to go round, although a look in vain of it was withdrawn.
     refused: Option<AwaitLoop>,
+    /// The place of a value behind an `Arc` for which this exploration is void.
+    loud_glue: Option<Site>,
     tried: Tried,
     owners: Owners,
     /// Whether the caller will test the noted uses of freed memory.
@@ -257,6 +259,18 @@ impl Driver {
     /// has done something else than to look again.
     pub(crate) fn refused(&self) -> Option<&AwaitLoop> {
         self.refused.as_ref()
+    }
+
+    /// The place at which a value was put into an `Arc`, if this exploration is void because the
+    /// drop glue of the value has done more than free memory: it must restart, with the last drop
+    /// of such a value ordered with the other drops.
+    pub(crate) fn loud_glue(&self) -> Option<Site> {
+        self.loud_glue
+    }
+
+    /// Notes that the exploration is void because of the drop glue of a value from this place.
+    pub(crate) fn note_loud_glue(&mut self, site: Site) {
+        self.loud_glue = Some(site);
     }
 
     /// Whether executions are left to explore, as far as the explorer knows.
@@ -583,7 +597,7 @@ impl Driver {
             return;
         }
         if let End::Pruned(Pruned::EndsAreSeen) = end {
-            self.ends_are_seen = self.refused.is_none();
+            self.ends_are_seen = self.refused.is_none() && self.loud_glue.is_none();
             return;
         }
         if let Some(hidden) = self.hidden.take() {

@@ -221,7 +221,7 @@ pub(crate) fn exit(site: Site) {
             }
             inner = runtime.inner.borrow_mut();
         }
-        let is_void = inner.driver.breaks_off(me, None);
+        let is_void = runtime.is_void(&mut inner) | inner.driver.breaks_off(me, None);
         let machine = &mut inner.driver.machine;
         if mostly!(!machine.limits.learnt.ends_are_events) {
             machine.end(me);

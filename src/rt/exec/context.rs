@@ -24,6 +24,7 @@ use crate::rt::thread_main::ThreadMain;
 
 use super::callers::Callers;
 use super::clock::Clock;
+use super::glue::Glue;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::unwinding::Unwinding;
@@ -119,6 +120,10 @@ pub(crate) struct Runtime {
     /// The thread that runs only tries a round of its loop: its next action is to be the hint of
     /// the loop.
     pub(crate) tries: Cell<bool>,
+    /// The quiet drop glue that runs.
+    pub(super) glue: Cell<Option<Glue>>,
+    /// The place of a value behind an `Arc`, if the exploration is void because of its drop glue.
+    pub(super) loud: Cell<Option<Site>>,
     /// References have been made from pointers, in this execution or an earlier one. The runtime
     /// does not know the owners of such references.
     pub(crate) has_raw_references: Cell<bool>,
@@ -185,6 +190,9 @@ pub(crate) struct Inner {
     pub(crate) names: Vec<(ThreadId, String)>,
     /// A buffer for the objects in a block that is being freed; empty in between.
     pub(crate) inside: Vec<ObjectId>,
+    /// The count of the references to a value with quiet drop glue, while the frees of the glue are
+    /// examined.
+    pub(super) glue_of: Option<ObjectId>,
 }
 
 impl Inner {
@@ -415,7 +423,10 @@ pub(crate) fn compared() -> usize {
 /// The modelled thread that runs on this OS thread.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn current() -> Option<ThreadId> {
-    with_any(|runtime| runtime.current.get())
+    with_any(|runtime| {
+        runtime.note_in_glue();
+        runtime.current.get()
+    })
 }
 
 /// The name a thread was given when it was built.

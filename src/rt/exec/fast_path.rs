@@ -227,6 +227,7 @@ impl Runtime {
             || self.stopping.get()
             || !self.unwinding.is_calm()
             || self.tries.get()
+            || self.loud.get().is_some()
             || !self.weakened.is_empty();
         self.roomy.set(if rarely!(asks) {
             Stretch::default()

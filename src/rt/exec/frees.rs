@@ -14,6 +14,7 @@ use crate::rt::event::operation::ObjectKind;
 use crate::rt::event::verdict::{Access, Block, DataRace, Effect, End, Gone, Wrong};
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::Fault;
+use crate::rt::lifetime::delayed_use::Owned;
 use crate::rt::lifetime::owners::Releases;
 use crate::rt::race::is_known_of;
 use crate::rt::rare::{Roomy, rarely};
@@ -56,13 +57,15 @@ impl Runtime {
         {
             let mut inner = self.inner.borrow_mut();
             self.heap.drain_freed(|start, length| {
-                if end.is_none() {
+                // A void exploration fails for no free.
+                if end.is_none() && self.loud.get().is_none() {
                     end = self.freed(&mut inner, start, length);
                 }
                 let Inner { table, races, .. } = &mut *inner;
                 table.forget(start, length);
                 races.forget(start, length);
             });
+            inner.glue_of = None;
         }
         match end {
             None => self.hear_of_a_fault(),
@@ -89,7 +92,7 @@ impl Runtime {
         }
         // No object is known in the block.
         if !is_alone && self.heap.is_unasked(start) {
-            self.note_raw_uses(inner, (start, length), &[], false);
+            self.note_raw_uses(inner, (start, length), &[], None);
             return None;
         }
         let mut objects = std::mem::take(&mut inner.inside);
@@ -141,21 +144,22 @@ impl Runtime {
         if race.is_none() && !objects.iter().any(|&object| inner.is_internal(object)) {
             // Where references are counted, each thread that has used an object in the block had
             // one of them.
-            let is_counted = objects.iter().any(|&object| inner.is_count(object));
-            let objects = if is_counted { &[] } else { objects };
-            self.note_raw_uses(inner, memory, objects, is_counted);
+            let count = (objects.iter().copied()).find(|&object| inner.is_count(object));
+            let objects = if count.is_some() { &[] } else { objects };
+            self.note_raw_uses(inner, memory, objects, count);
         }
         race.map(End::DataRace)
     }
 
     /// Notes the threads that may use a block with these objects without an event that shows the
-    /// use. The current thread has freed the block.
+    /// use. The current thread has freed the block. The references to the block are counted by
+    /// `count`, if by any.
     fn note_raw_uses(
         &self,
         inner: &mut Inner,
         (start, length): (usize, usize),
         objects: &[ObjectId],
-        is_counted: bool,
+        count: Option<ObjectId>,
     ) {
         // An execution that is not explored has no clocks.
         if !self.unexplored.get() && inner.driver.notes_raw_uses() {
@@ -164,7 +168,12 @@ impl Runtime {
                 return;
             }
             let made = block.map(|block| (ThreadId(block.thread), block.events));
-            let block = ((start, length), objects, is_counted);
+            let owned = match (count, inner.glue_of) {
+                (Some(count), _) => Owned::Counted(count),
+                (None, Some(count)) => Owned::ByCounted(count),
+                (None, None) => Owned::Singly,
+            };
+            let block = ((start, length), objects, owned);
             (inner.driver).note_raw_uses(block, made, self.current.get());
         }
     }
@@ -304,7 +313,8 @@ impl Inner {
         block: Block,
     ) -> Option<Box<DataRace>> {
         let (past, gone) = (self.driver.past(), self.driver.gone());
-        let race = (self.races).free_of_made((start, &block), access, past, gone)?;
+        let behind = self.glue_of;
+        let race = (self.races).free_of_made((start, &block), access, behind, (past, gone))?;
         let is_in_order = (self.in_order).has(race.first.site, &access, Some(block));
         (!is_in_order).then_some(race)
     }
@@ -320,10 +330,11 @@ impl Inner {
     ) -> Option<Box<DataRace>> {
         let thread = access.thread;
         let Counted {
-            counts,
+            mut counts,
             releases,
             late,
         } = self.counted(objects, thread)?;
+        counts.extend(self.glue_of);
         self.watch_races();
         // The accesses that come before the free in every order.
         let mut before: Vec<(ThreadId, u32)> = Vec::new();

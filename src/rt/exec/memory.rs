@@ -282,6 +282,8 @@ impl Runtime {
                 after: inner.driver.machine.events_of(thread),
             };
             match inner.races.begin(cell, object, region, access) {
+                // A void exploration fails for no race.
+                Err(_) if self.loud.get().is_some() => return Some(()),
                 Ok(()) => {
                     inner.note_contents(&self.heap, access, cell);
                     if rarely!(self.callers.are_asked_for()) {

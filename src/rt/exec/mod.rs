@@ -17,6 +17,7 @@ pub(crate) mod fast_path;
 pub(crate) mod faults;
 pub(crate) mod frees;
 mod front;
+pub(crate) mod glue;
 pub(crate) mod held;
 pub(crate) mod interrupts;
 pub(crate) mod locals;

@@ -143,6 +143,7 @@ impl Default for Runtime {
                 asked: Vec::new(),
                 names: Vec::new(),
                 inside: Vec::new(),
+                glue_of: None,
             }),
             heap: Heap::new(),
             unwinding: Unwinding::default(),
@@ -161,6 +162,8 @@ impl Default for Runtime {
             unexplored: Cell::new(false),
             weak: Cell::new(false),
             tries: Cell::new(false),
+            glue: Cell::new(None),
+            loud: Cell::new(None),
             has_raw_references: Cell::new(false),
             in_vain: Cell::new(0),
             left: Cell::new(false),
@@ -234,6 +237,8 @@ impl Runtime {
             unexplored,
             weak,
             tries,
+            glue,
+            loud,
             has_raw_references,
             in_vain,
             left,
@@ -265,6 +270,7 @@ impl Runtime {
             asked,
             names,
             inside,
+            glue_of,
         } = inner.get_mut();
         locals.get_mut().reset();
         tracked.get_mut().empty();
@@ -275,6 +281,9 @@ impl Runtime {
         at_last_hint.get_mut().empty();
         (*failed, *outcome, *failing) = Default::default();
         (*roomy, *next_tracked) = Default::default();
+        glue.take();
+        loud.take();
+        *glue_of = None;
         faulted.get_mut().empty();
         raised.get_mut().empty();
         second.take();

@@ -78,6 +78,7 @@ impl Runtime {
         if rarely!(self.tries.get()) {
             self.leave_loop();
         }
+        self.note_in_glue();
         self.notice_a_catch();
         if self.failing.get().is_some() && !self.bear_with_failing() {
             return false;
@@ -273,7 +274,8 @@ impl Runtime {
         site: Site,
     ) -> Option<()> {
         let me = self.current.get();
-        let is_watched = inner.races.is_active() || self.callers.are_asked_for();
+        let is_watched =
+            inner.races.is_active() || self.callers.are_asked_for() || self.loud.get().is_some();
         let events = if is_watched {
             cold_path();
             None
@@ -354,7 +356,8 @@ impl Runtime {
             let index = inner.driver.machine.events_of(me);
             self.callers.note((me, index), operation, site);
         }
-        if inner.driver.breaks_off(me, Some((operation, site))) {
+        let is_void = self.is_void(&mut inner);
+        if is_void || inner.driver.breaks_off(me, Some((operation, site))) {
             cold_path();
             inner.driver.machine.announce(me, operation, site);
             inner.end = Some(End::Pruned(Pruned::EndsAreSeen));

@@ -45,6 +45,17 @@ const SHORT: usize = 1000;
 /// frees, and many events before each of them. That many events take some 30 ms.
 const EVENTS_MAX: u64 = 10_000_000;
 
+/// What owns a block that is freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owned {
+    Singly,
+    /// The references to the block are counted by this object.
+    Counted(ObjectId),
+    /// A value that any of the threads with a reference may drop, and that are counted by this
+    /// object. The exploration has the drops in one order.
+    ByCounted(ObjectId),
+}
+
 /// A free before which a thread with a pointer to the block can be delayed, in the execution that
 /// has just ended.
 #[derive(Clone, Copy, Debug)]
@@ -212,7 +223,7 @@ impl Driver {
     /// block was allocated after the number of events of another thread that `made` gives.
     pub(crate) fn note_raw_uses(
         &mut self,
-        ((start, size), objects, is_counted): ((usize, usize), &[ObjectId], bool),
+        ((start, size), objects, owned): ((usize, usize), &[ObjectId], Owned),
         made: Option<(ThreadId, u32)>,
         thread: ThreadId,
     ) {
@@ -225,7 +236,7 @@ impl Driver {
         let uses = self.raw_uses.get_or_insert_default();
         // A thread that has used the contents of a block with counted references has released one
         // of the references since.
-        if !is_counted && uses.frees.len() < FREES_MAX {
+        if !matches!(owned, Owned::Counted(_)) && uses.frees.len() < FREES_MAX {
             uses.frees.push(Freed {
                 site: freed,
                 block,
@@ -246,12 +257,20 @@ impl Driver {
         }
         let uses = self.raw_uses.get_or_insert_default();
         uses.shown.extend(&self.trace.events()[..length]);
+        let drops = match owned {
+            Owned::Singly => Vec::new(),
+            Owned::Counted(count) | Owned::ByCounted(count) => {
+                uses.shown.drops_of(count, &self.trace)
+            }
+        };
         let free = Free {
             memory: (start, size),
             objects,
             made,
             thread,
             last,
+            drops: &drops,
+            holds_at_drops: matches!(owned, Owned::ByCounted(_)),
             from,
         };
         let freeing = (thread, self.machine.events_of(thread));
@@ -315,6 +334,11 @@ pub(crate) struct Free<'a> {
     /// The thread that frees the block, and the position of its last event.
     pub(crate) thread: ThreadId,
     pub(crate) last: u32,
+    /// The positions of the drops of references behind which the block is freed. The thread that
+    /// frees the block made the last of them, and another thread might have made it.
+    pub(crate) drops: &'a [u32],
+    /// Whether a thread can be delayed behind its drop.
+    pub(crate) holds_at_drops: bool,
     /// The position from which on events count.
     pub(crate) from: usize,
 }
@@ -353,7 +377,7 @@ impl Free<'_> {
         let others = (0..trace.threads() as u32).map(ThreadId);
         for reader in others.filter(|&reader| reader != self.thread) {
             let shows = showing[reader.index()];
-            let known = clocks.clock(self.last, reader);
+            let known = self.known(clocks, reader);
             let mut may_know = self.since_the_making(reader, trace, clocks).iter();
             let may_know = may_know.find(|&&at| {
                 looked += 1;
@@ -379,18 +403,21 @@ impl Free<'_> {
         first.sort_unstable();
         let readers = first.into_iter().filter_map(|at| {
             let Event { thread, index, .. } = *trace.at(at);
-            let known = clocks.clock(self.last, thread);
+            let known = self.known(clocks, thread);
             // A join by another thread proves nothing unless it happens before the free.
             let joins = OpKind::Join { child: thread };
             let is_over =
-                |&at: &u32| trace.at(at).operation.kind == joins && clocks.before(at, self.last);
+                |&at: &u32| trace.at(at).operation.kind == joins && self.comes_after(clocks, at);
             if shown.joins_since(self.from).iter().any(is_over) {
                 return None;
             }
             // That event of the thread, or the next one behind which the thread can be delayed.
             let positions = trace.positions_of(thread);
             let mut later = positions[known.max(index + 1) as usize - 1..].iter();
-            let held = trace.at(*later.find(|&&at| can_hold(trace.at(at)))?);
+            let can_hold = |at: &u32| {
+                can_hold(trace.at(*at)) || self.holds_at_drops && self.drops.contains(at)
+            };
+            let held = trace.at(*later.find(|&at| can_hold(at))?);
             Some(Reader {
                 thread,
                 events: held.index + 1,
@@ -400,6 +427,19 @@ impl Free<'_> {
         });
         found.extend(readers);
         (found, looked)
+    }
+
+    /// The number of events of this thread that happen before the free.
+    fn known(&self, clocks: &HappensBefore, thread: ThreadId) -> u32 {
+        let before = |&at: &u32| clocks.clock(at, thread);
+        let drops = self.drops.iter().map(before).max().unwrap_or_default();
+        drops.max(before(&self.last))
+    }
+
+    /// Whether the free happens after this event.
+    fn comes_after(&self, clocks: &HappensBefore, at: u32) -> bool {
+        let is_behind = |&drop: &u32| drop == at || clocks.before(at, drop);
+        clocks.before(at, self.last) || self.drops.iter().any(is_behind)
     }
 
     /// The threads that were spawned since the block was made and have no event before the free. A
@@ -414,7 +454,7 @@ impl Free<'_> {
         let reader = |thread: ThreadId| {
             let spawn = trace.spawn_of(thread)?;
             let may_have = clocks.clock(spawn, maker) > events;
-            (may_have && clocks.clock(self.last, thread) == 0).then(|| Reader {
+            (may_have && self.known(clocks, thread) == 0).then(|| Reader {
                 thread,
                 events: 0,
                 site: trace.at(spawn).site,
@@ -464,7 +504,7 @@ impl Revoked {
             let writes = |&at: &u32| {
                 let kind = &trace.at(at).operation.kind;
                 let writes = kind.is_atomic() && !matches!(kind, OpKind::Load { .. });
-                writes && clocks.before(at, free.last)
+                writes && free.comes_after(clocks, at)
             };
             // No event comes before the first one.
             let last = all.find(writes).unwrap_or(0);

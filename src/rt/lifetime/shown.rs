@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::rt::event::id::ObjectId;
 use crate::rt::event::operation::{ADDRESS_MIN, OpKind, address_in};
-use crate::rt::event::{Event, NOWHERE};
+use crate::rt::event::{Event, NOWHERE, Trace};
 
 /// Words below this are no addresses of blocks.
 const LEAST: usize = if cfg!(test) { 1 } else { ADDRESS_MIN as usize };
@@ -111,6 +111,12 @@ impl Shown {
         let is_since = move |&at: &u32| at != NOWHERE && at as usize >= from;
         let before = move |&at: &u32| self.previous.get(at as usize).copied().filter(is_since);
         std::iter::successors(latest.filter(is_since), before)
+    }
+
+    /// The positions of the drops of references that this object counts.
+    pub(crate) fn drops_of(&self, count: ObjectId, trace: &Trace) -> Vec<u32> {
+        let drops = |at: &u32| matches!(trace.at(*at).operation.kind, OpKind::Release { .. });
+        self.events_on(count, 0).filter(drops).collect()
     }
 
     /// Calls `found` with the position of each event from `from` on that has one of these objects

@@ -25,7 +25,7 @@ mod waits;
 use crate::rt::object::machine::solo_run::GoesFurther;
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, is_among, look};
 use awaits::{Passed, Rest};
-pub(crate) use learnt::{Hintless, Learnt};
+pub(crate) use learnt::{Hintless, Learnt, Loud};
 pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
 pub(crate) use execute::{Executed, Noticed, outcome_of_thread_op};

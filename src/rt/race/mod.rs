@@ -333,14 +333,15 @@ impl Detector {
     }
 
     /// The race of the free of this block with its making: the freeing thread has got the pointer
-    /// in a way that does not order the two. `past` and `gone` are the events and fences, and the
+    /// in a way that does not order the two. The thread has waited for all threads that have given
+    /// up a reference of the count `behind`. `past` and `gone` are the events and fences, and the
     /// given-up values, so far.
     pub(crate) fn free_of_made(
         &mut self,
         (start, block): (usize, &Block),
         access: Access,
-        past: Past<'_>,
-        gone: &[ValueGone],
+        behind: Option<ObjectId>,
+        (past, gone): (Past<'_>, &[ValueGone]),
     ) -> Option<Box<DataRace>> {
         let (maker, after) = (block.thread, block.events);
         let events = past.events;
@@ -354,7 +355,8 @@ impl Detector {
         } else {
             self.aside.after(past, gone)
         };
-        let (clock, fences) = knowledge.of_with_fences(access.thread);
+        let clock = &knowledge.after_all(access.thread, behind.as_slice());
+        let (_, fences) = knowledge.of_with_fences(access.thread);
         let making = made((maker, after), fences.made(block), &access);
         if !making.races(&access, clock)
             || !flow::hands_over(events, (maker, after), (start, block.size), access.thread)

@@ -22,7 +22,9 @@ pub(super) struct Header {
     pub(super) weak: AtomicUsize,
     /// Whether that additional reference is still counted in `weak`.
     whole: AtomicBool,
-    /// Whether the program can observe the drop of the value.
+    /// Whether the value has drop glue.
+    has_glue: bool,
+    /// Whether the program can observe which thread drops the value.
     observed: bool,
     /// The place at which the block was allocated. The drop of a reference has no place of its own.
     site: &'static Location<'static>,
@@ -54,8 +56,9 @@ fn offset_of_value(align: usize) -> usize {
 /// Allocates a block with room for a value of this layout, with `strong` references and one weak
 /// reference. Returns the place of the value, which is zeroed if `zeroed`.
 #[track_caller]
-pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: bool) -> NonNull<u8> {
+pub(super) fn allocate(value: Layout, strong: usize, has_glue: bool, zeroed: bool) -> NonNull<u8> {
     let (block, offset) = block_for(value);
+    let site = Location::caller();
     // SAFETY: the block holds a header, so its size is not zero.
     let start = unsafe {
         if zeroed {
@@ -82,8 +85,9 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
                 strong: AtomicUsize::new(strong),
                 weak: AtomicUsize::new(1),
                 whole: AtomicBool::new(true),
-                observed,
-                site: Location::caller(),
+                has_glue,
+                observed: has_glue && rt::is_glue_loud(site),
+                site,
                 block,
             });
         NonNull::new_unchecked(value)
@@ -163,6 +167,20 @@ impl Header {
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn site(&self) -> &'static Location<'static> {
         self.site
+    }
+
+    /// Whether the value has drop glue that is taken for quiet: it only frees memory.
+    #[cfg_attr(not(debug_assertions), inline)]
+    pub(super) fn has_quiet_glue(&self) -> bool {
+        self.has_glue && !self.observed
+    }
+
+    /// The program sees whether a reference was the last one, or gets the value, which has drop
+    /// glue.
+    pub(super) fn note_seen(&self) {
+        if self.has_quiet_glue() {
+            rt::note_glue_seen(self.site);
+        }
     }
 
     /// Announces the drop of a reference at this place.
@@ -336,6 +354,11 @@ pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
         }
     }
     let _gone = Gone(value);
+    // SAFETY: the weak reference that stands for the value keeps the block.
+    let header = unsafe { header(value) };
+    // Glue that panics ends, too.
+    let is_quiet = mem::needs_drop::<T>() && header.has_quiet_glue();
+    let _glue = is_quiet.then(|| rt::begin_glue(header.address(), header.site));
     // SAFETY: no other code can reach the value: there is no reference, and none can be made again.
     unsafe { ptr::drop_in_place(value.as_ptr()) };
 }

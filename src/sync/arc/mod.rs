@@ -28,9 +28,9 @@ pub use weak::Weak;
 
 /// Drop-in replacement for `std::sync::Arc`.
 ///
-/// The program cannot observe the drop of a value without drop glue, so for such a value it makes
-/// no difference which thread drops the last reference. For any other value, a model explores each
-/// thread that may drop the last reference.
+/// A value without drop glue, or with glue that only frees memory, is dropped unseen, so for such a
+/// value it makes no difference which thread drops the last reference. For any other value, a model
+/// explores each thread that may drop the last reference.
 ///
 /// Reports show an operation at the caller's line. The drop of a reference has no caller; reports
 /// show it at the line at which the value was put into its `Arc`.
@@ -176,6 +176,7 @@ impl<T> Arc<T> {
     /// If all references are dropped in this way, exactly one of the calls gets the value.
     #[track_caller]
     pub fn into_inner(this: Arc<T>) -> Option<T> {
+        this.header().note_seen();
         this.header().perform(OpKind::Release { told: true });
         let this = ManuallyDrop::new(this);
         // SAFETY: that was the last reference.
@@ -513,8 +514,14 @@ impl<T: ?Sized> Arc<T> {
                 }
             }
         }
-        let _release = Release(self.value);
+        let has_quiet_glue = self.header().has_quiet_glue();
+        let release = Release(self.value);
         self.header().announce_end(site);
+        drop(release);
+        // Another thread may drop the value while this one is delayed here.
+        if has_quiet_glue {
+            rt::is_done(site);
+        }
     }
 }
 

@@ -20,9 +20,9 @@ fn an_upgrade_comes_before_or_after_the_last_drop() {
         drop(shared);
         thread.join().unwrap()
     });
-    // Upgraded and dropped before the last drop, upgraded and dropped after it, or too late.
-    assert_eq!((executions, upgraded), (3, [false, true].into()));
-    assert_eq!(DROPPED.load(SeqCst), 3);
+    // Upgraded, or too late. Which of the two drops is the last one makes no difference.
+    assert_eq!((executions, upgraded), (2, [false, true].into()));
+    assert_eq!(DROPPED.load(SeqCst), 2);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod again;
 use crate::children;
 mod counted;
+mod dropped_last;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod given_away;
 mod in_place;

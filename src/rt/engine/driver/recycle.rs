@@ -50,6 +50,7 @@ impl Default for Driver {
             end: None,
             ends_are_seen: false,
             refused: None,
+            loud_glue: None,
             tried: Tried::default(),
             owners: Owners::default(),
             looks_for_raw_uses: false,
@@ -91,6 +92,7 @@ impl Empty for Driver {
             end,
             ends_are_seen,
             refused,
+            loud_glue,
             tried,
             owners,
             looks_for_raw_uses,
@@ -112,7 +114,7 @@ impl Empty for Driver {
         (*free_from, *free_for, *position, *hints) = Default::default();
         (*current, *end, *ends_are_seen, *hidden) = (ThreadId::MAIN, None, false, None);
         (*looks_for_raw_uses, *raw_uses) = (false, None);
-        (*weak, *lookout, *refused) = (None, None, None);
+        (*weak, *lookout, *refused, *loud_glue) = (None, None, None, None);
         *tried = Tried::default();
     }
 }

@@ -135,6 +135,8 @@ fn random_frees_have_the_readers_that_a_search_through_all_events_finds() {
                     made: (!rng.one_in(3)).then(|| (maker, rng.below(made + 1) as u32)),
                     thread,
                     last: trace.last_of(thread).unwrap_or(last),
+                    drops: &[],
+                    holds_at_drops: false,
                     from: [0, rng.below(trace.len() as u64) as usize][rng.below(2) as usize],
                 };
                 let expected = readers(&free, trace, clocks);
@@ -171,6 +173,8 @@ fn a_free_looks_only_at_the_events_that_concern_its_block() {
                 made: Some((ThreadId(1), nodes as u32)),
                 thread: ThreadId(1),
                 last: driver.trace.last_of(ThreadId(1)).expect("it has stored"),
+                drops: &[],
+                holds_at_drops: false,
                 from: 0,
             };
             looked += free.readers(&driver.trace, &driver.clocks, &shown).1;

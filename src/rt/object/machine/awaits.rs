@@ -54,7 +54,7 @@ impl Spot {
     }
 
     /// Whether `site` is this place.
-    fn is(&self, site: Site) -> bool {
+    pub(crate) fn is(&self, site: Site) -> bool {
         (self.line, self.column) == (site.line(), site.column()) && self.file == site.file()
     }
 }

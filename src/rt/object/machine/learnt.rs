@@ -2,9 +2,12 @@
 
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
+use std::sync::Arc;
+
+use crate::rt::event::Site;
 use crate::rt::event::schedule::{Guarded, Hold, Schedule};
 
-use super::{Awaits, Limits, Machine};
+use super::{Awaits, Limits, Machine, Spot};
 
 /// The facts that an exploration learns of a program and for which it restarts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -23,6 +26,7 @@ pub(crate) struct Learnt {
     pub(crate) patient: bool,
     /// The loops with a hint that are taken for one step.
     pub(crate) awaits: Awaits,
+    pub(crate) loud: Loud,
     /// The thread that is delayed, in an execution that shows its behaviour under this delay.
     pub(crate) held: Option<Hold>,
     /// The blocks for which uses after the free are detected in that execution, or in an execution
@@ -42,6 +46,56 @@ pub(crate) enum Hintless {
     /// One of them also gives up by itself, for example a `for` loop that reads: again each loop
     /// waits after many rounds.
     BoundedLoop,
+}
+
+/// The most places of loud drop glue that are told apart. Each of them restarts the exploration.
+const LOUD_MAX: usize = 8;
+
+/// The places at which values were put into an `Arc` with drop glue that has done more than free
+/// memory. Which thread drops such a value last is explored.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Loud {
+    places: Option<Arc<[Spot]>>,
+    /// All places count as loud.
+    all: bool,
+}
+
+impl Loud {
+    /// All glue is loud.
+    pub(crate) fn all() -> Loud {
+        Loud {
+            places: None,
+            all: true,
+        }
+    }
+
+    /// The places that were found, and whether all others count as loud, too.
+    pub(crate) fn parts(&self) -> (&[Spot], bool) {
+        (self.places.as_deref().unwrap_or_default(), self.all)
+    }
+
+    pub(crate) fn from_parts(places: Vec<Spot>, all: bool) -> Loud {
+        Loud {
+            places: (!places.is_empty()).then(|| places.into()),
+            all,
+        }
+    }
+
+    /// Whether the glue of values from this place is loud.
+    #[inline]
+    pub(crate) fn has(&self, site: Site) -> bool {
+        let places = self.places.as_deref().unwrap_or_default();
+        self.all || places.iter().any(|place| place.is(site))
+    }
+
+    /// These places and this one. If that is `late`, or makes too many, all places count as loud.
+    pub(crate) fn with(&self, site: Site, late: bool) -> Loud {
+        let (places, all) = self.parts();
+        if all || late || places.len() >= LOUD_MAX {
+            return Loud::all();
+        }
+        Loud::from_parts([places, &[Spot::of(site)]].concat(), false)
+    }
 }
 
 /// The numbers of releases in a row before a livelock if the loops of another execution have ended
