@@ -5,11 +5,9 @@
 //! only one of its program, apart from the values of choices: its threads could as well run one
 //! after the other.
 
-use rustc_hash::FxHashMap;
-
-use crate::rt::event::Trace;
 use crate::rt::event::id::{ObjectId, ThreadId, lengthen};
 use crate::rt::event::operation::OpKind;
+use crate::rt::event::{NOWHERE, Trace};
 use crate::rt::relation::independence::{Class, Label};
 
 /// The last access of a thread to an object by operations with the same class. Accesses that are
@@ -19,6 +17,33 @@ struct Access {
     label: Label,
     /// The number of events of the thread up to this one, inclusive.
     events: u32,
+    /// The index of another access to the object.
+    other: u32,
+}
+
+/// The accesses to all objects. Most objects have few, so a list for each would take more memory
+/// than all accesses together.
+#[derive(Default)]
+struct Accesses {
+    all: Vec<Access>,
+    /// By object, the index of the access that was added last.
+    latest: Vec<u32>,
+}
+
+impl Accesses {
+    /// The indices of the accesses to an object.
+    fn to(&self, object: ObjectId) -> impl Iterator<Item = usize> {
+        let latest = self.latest.get(object.index()).copied();
+        let index = |at: u32| (at != NOWHERE).then_some(at as usize);
+        std::iter::successors(latest.and_then(index), move |&at| index(self.all[at].other))
+    }
+
+    fn add(&mut self, object: ObjectId, access: Access) {
+        lengthen(&mut self.latest, object.index() + 1, || NOWHERE);
+        let new = self.all.len() as u32;
+        let other = std::mem::replace(&mut self.latest[object.index()], new);
+        self.all.push(Access { other, ..access });
+    }
 }
 
 /// For each thread the number of events of every thread that come before its next event by the
@@ -60,7 +85,7 @@ impl Clocks {
 /// Whether two operations of different threads meet in this execution.
 pub(crate) fn threads_meet(trace: &Trace) -> bool {
     let mut clocks = Clocks::default();
-    let mut accesses: FxHashMap<ObjectId, Vec<Access>> = FxHashMap::default();
+    let mut accesses = Accesses::default();
     for event in trace.events() {
         let (thread, label) = (event.thread, event.label);
         let events = clocks.count(thread);
@@ -73,27 +98,34 @@ pub(crate) fn threads_meet(trace: &Trace) -> bool {
             OpKind::Wait { .. } | OpKind::IsFinished => return true,
             _ if !label.touches_one() => {}
             _ => {
-                let known = accesses.entry(label.object()).or_default();
-                let met = |other: &Access| {
+                let object = label.object();
+                let mut met = |at: usize| {
+                    let other = &accesses.all[at];
                     other.thread != thread
                         && conflict(other.label, label)
                         && other.events > clocks.known(thread, other.thread)
                 };
-                if known.iter().any(met) {
+                if accesses.to(object).any(&mut met) {
                     return true;
                 }
-                let is_like = |other: &&mut Access| {
+                let is_like = |&at: &usize| {
+                    let other = &accesses.all[at];
                     other.thread == thread
                         && other.label.class() == label.class()
                         && (other.label.count() == 1) == (label.count() == 1)
                 };
-                match known.iter_mut().find(is_like) {
+                let like = accesses.to(object).find(is_like);
+                match like.map(|at| &mut accesses.all[at]) {
                     Some(access) => (access.label, access.events) = (label, events),
-                    None => known.push(Access {
-                        thread,
-                        label,
-                        events,
-                    }),
+                    None => accesses.add(
+                        object,
+                        Access {
+                            thread,
+                            label,
+                            events,
+                            other: NOWHERE,
+                        },
+                    ),
                 }
             }
         }
