@@ -14,11 +14,12 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::iter::successors;
 
 use serde::{Deserialize, Serialize};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::rt::event::mix::STEP;
 use crate::rt::pooled::Empty;
@@ -189,6 +190,69 @@ pub(crate) struct Extent {
     pub(crate) block: Block,
 }
 
+/// Which object is at a place? A table with open addressing that holds the numbers of the objects:
+/// their places are in a list already, and a map would hold each of them once more.
+#[derive(Default, Clone, Debug)]
+struct Index {
+    /// A power of two of slots, or none. A slot without an object holds [`ObjectId::NONE`].
+    slots: Vec<ObjectId>,
+    filled: usize,
+}
+
+/// The slots of the smallest table.
+const SLOTS_MIN: usize = 32;
+
+impl Index {
+    /// The object at this place, or the slot for it.
+    #[inline]
+    fn find(&self, places: &[Place], place: &Place) -> Result<ObjectId, usize> {
+        let Some(mask) = self.slots.len().checked_sub(1) else {
+            return Err(0);
+        };
+        let mut slot = Index::hash(place) & mask;
+        loop {
+            match self.slots[slot] {
+                ObjectId::NONE => return Err(slot),
+                object if places[object.index()] == *place => return Ok(object),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    /// Puts the newest object into its slot, and makes room for another one.
+    fn fill(&mut self, slot: usize, object: ObjectId, places: &[Place]) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = object;
+        }
+        self.filled += 1;
+        // At most two thirds of the slots are filled. The first object finds no slots.
+        if self.slots.len() * 2 >= self.filled * 3 + 3 {
+            return;
+        }
+        let slots = (self.slots.len() * 2).max(SLOTS_MIN);
+        self.slots.clear();
+        self.slots.resize(slots, ObjectId::NONE);
+        for (place, number) in places.iter().zip(0..) {
+            if !matches!(place.region, Region::Thread(_) | Region::Token(_))
+                && let Err(slot) = self.find(places, place)
+            {
+                self.slots[slot] = ObjectId(number);
+            }
+        }
+    }
+
+    fn hash(place: &Place) -> usize {
+        FxBuildHasher.hash_one(place) as usize
+    }
+}
+
+impl Empty for Index {
+    fn empty(&mut self) {
+        self.slots.empty();
+        self.filled = 0;
+    }
+}
+
 /// The names of one exploration.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
@@ -199,8 +263,8 @@ pub(crate) struct Names {
     /// births.
     out_of_order: bool,
     places: Vec<Place>,
-    /// The objects with names, except those that belong to a thread.
-    objects: FxHashMap<Place, ObjectId>,
+    /// The objects with names, except those that belong to a thread, by their places.
+    objects: Index,
     /// The names that the program gave to places, each with a size in bytes.
     labels: Vec<(Region, usize, String)>,
     /// The blocks that pointers lead to.
@@ -375,11 +439,14 @@ impl Names {
             Region::Token(thread) => return self.token_object(thread),
             _ => {}
         }
+        let slot = match self.objects.find(&self.places, &place) {
+            Ok(object) => return object,
+            Err(slot) => slot,
+        };
         let next = ObjectId(self.places.len() as u32);
-        *self.objects.entry(place).or_insert_with(|| {
-            self.places.put(place);
-            next
-        })
+        self.places.put(place);
+        self.objects.fill(slot, next, &self.places);
+        next
     }
 
     /// The object for the end of `thread`.
