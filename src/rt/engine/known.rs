@@ -21,14 +21,55 @@ use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::happens_before::HappensBefore;
 
+/// What a thread knows after some of its events. The row need not know these events: most events
+/// add nothing but themselves, so they share the row of the event before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Knowledge {
+    row: Row,
+    thread: ThreadId,
+    /// The number of events of the thread.
+    events: u32,
+}
+
+impl Knowledge {
+    const NONE: Knowledge = Knowledge {
+        row: NOTHING,
+        thread: ThreadId::MAIN,
+        events: 0,
+    };
+
+    /// Whether it includes the event of this thread with this index.
+    fn includes(self, rows: &Rows, thread: ThreadId, index: u32) -> bool {
+        self.thread == thread && self.events > index || rows.get(self.row, thread) > index
+    }
+
+    /// This and what `other` knows.
+    fn and(self, rows: &mut Rows, other: Knowledge) -> Knowledge {
+        // A thread knows its own earlier events without a row.
+        let events = match other.thread == self.thread {
+            true => 0,
+            false => other.events,
+        };
+        let row = rows.learn(self.row, other.row, (other.thread, events));
+        Knowledge { row, ..self }
+    }
+
+    /// What a reader learns of these two.
+    fn or(self, rows: &mut Rows, other: Knowledge) -> Knowledge {
+        match (self, other) {
+            (one, Knowledge::NONE) | (Knowledge::NONE, one) => one,
+            (one, other) => one.and(rows, other),
+        }
+    }
+}
+
 /// What is known behind an event.
 #[derive(Clone, Copy, Debug)]
 struct Knows {
-    thread: ThreadId,
     /// What its thread knows, the event included.
-    known: Row,
+    known: Knowledge,
     /// What a reader of its store learns; a read-modify-write tells this, too.
-    message: Row,
+    message: Knowledge,
     /// How many rows there were before it.
     mark: usize,
 }
@@ -43,9 +84,9 @@ pub(super) struct Known {
     /// Where each thread was spawned.
     spawns: Vec<u32>,
     /// What each object has been told.
-    told: Vec<Row>,
+    told: Vec<Knowledge>,
     /// What an object had been told before an event, by the position of the event.
-    told_before: Vec<(u32, ObjectId, Row)>,
+    told_before: Vec<(u32, ObjectId, Knowledge)>,
 }
 
 impl Known {
@@ -94,14 +135,14 @@ impl Known {
     /// Forgets the events behind the first `length` ones.
     pub(super) fn cut(&mut self, length: usize) {
         while self.events.len() > length {
-            let Knows { thread, mark, .. } = self.events.pop().expect("there is an event");
-            self.threads[thread.index()].pop();
+            let Knows { known, mark, .. } = self.events.pop().expect("there is an event");
+            self.threads[known.thread.index()].pop();
             self.rows.truncate(mark);
         }
-        while let Some((_, object, row)) =
+        while let Some((_, object, told)) =
             (self.told_before).pop_if(|&mut (position, ..)| position as usize >= length)
         {
-            self.told[object.index()] = row;
+            self.told[object.index()] = told;
         }
     }
 
@@ -111,10 +152,10 @@ impl Known {
         last.or_else(|| (thread != ThreadId::MAIN).then(|| self.spawns[thread.index()]))
     }
 
-    /// What the thread knows before its next event.
-    fn known(&self, thread: ThreadId) -> Row {
+    /// What the thread knows before its next event. At first it knows what its creator knew.
+    fn known(&self, thread: ThreadId) -> Knowledge {
         let last = self.last_of(thread);
-        last.map_or(NOTHING, |last| self.events[last as usize].known)
+        last.map_or(Knowledge::NONE, |last| self.events[last as usize].known)
     }
 
     /// Whether the newest store that comes before the event in the trace is the newest one that its
@@ -133,7 +174,7 @@ impl Known {
         let (before, _) = clocks.split_on(event.operation.object, position);
         for &earlier in before.iter().rev() {
             let earlier = trace.at(earlier);
-            if self.rows.get(known, earlier.thread) > earlier.index {
+            if known.includes(&self.rows, earlier.thread, earlier.index) {
                 // Whatever comes between has read the same store.
                 return true;
             }
@@ -168,44 +209,66 @@ impl Known {
         };
         let is_known = matches!(
             grant,
-            Grant::Nothing | Grant::Spawn { .. } | Grant::Join { .. } | Grant::Learn | Grant::Tell
+            Grant::Nothing
+                | Grant::Spawn { .. }
+                | Grant::Join { .. }
+                | Grant::Learn
+                | Grant::Tell
+                | Grant::TellAndLearn
         );
         if !is_known || outcome.is_released() {
             return false;
         }
         let mark = self.rows.mark();
-        let known = self
-            .rows
-            .joined((self.known(thread), NOTHING), thread, index + 1);
-        let mut message = NOTHING;
+        let before = self.known(thread);
+        let row = match before.thread == thread {
+            true => before.row,
+            false => (self.rows).learn(before.row, NOTHING, (before.thread, before.events)),
+        };
+        let mut known = Knowledge {
+            row,
+            thread,
+            events: index + 1,
+        };
+        let mut message = Knowledge::NONE;
         match grant {
             Grant::Spawn { child } => self.admit(child, position),
-            Grant::Join { child } => self.rows.add(known, self.known(child)),
+            Grant::Join { child } => {
+                let child = self.known(child);
+                known = known.and(&mut self.rows, child);
+            }
             Grant::Learn => {
-                let told = self.told.get(operation.object.index());
-                self.rows.add(known, told.copied().unwrap_or(NOTHING));
+                let told = self.told(operation.object);
+                known = known.and(&mut self.rows, told);
             }
             Grant::Tell => self.tell(position, operation.object, known),
+            Grant::TellAndLearn => {
+                let told = self.told(operation.object);
+                known = known.and(&mut self.rows, told);
+                self.tell(position, operation.object, known);
+            }
             _ if is_weak => {
                 let source = match kind {
-                    OpKind::Store { .. } => NOTHING,
+                    OpKind::Store { .. } => Knowledge::NONE,
                     _ => self.newest_message(operation.object, (trace, clocks), position),
                 };
                 let order = kind.ordering(outcome.succeeded());
                 let order = order.expect("an operation on an atomic has an ordering");
                 if acquires(order) {
-                    self.rows.add(known, source);
+                    known = known.and(&mut self.rows, source);
                 }
                 if is_store(event) {
-                    let own = if releases(order) { known } else { NOTHING };
-                    message = self.rows.join(own, source);
+                    let own = match releases(order) {
+                        true => known,
+                        false => Knowledge::NONE,
+                    };
+                    message = own.or(&mut self.rows, source);
                 }
             }
             _ => {}
         }
         self.threads[thread.index()].push(position);
         self.events.push(Knows {
-            thread,
             known,
             message,
             mark,
@@ -223,13 +286,18 @@ impl Known {
         self.spawns[child.index()] = position;
     }
 
-    fn tell(&mut self, position: u32, object: ObjectId, known: Row) {
+    fn told(&self, object: ObjectId) -> Knowledge {
+        let told = self.told.get(object.index()).copied();
+        told.unwrap_or(Knowledge::NONE)
+    }
+
+    fn tell(&mut self, position: u32, object: ObjectId, known: Knowledge) {
         if self.told.len() <= object.index() {
-            self.told.resize(object.index() + 1, NOTHING);
+            self.told.resize(object.index() + 1, Knowledge::NONE);
         }
         let before = self.told[object.index()];
         self.told_before.push((position, object, before));
-        self.told[object.index()] = self.rows.join(before, known);
+        self.told[object.index()] = known.or(&mut self.rows, before);
     }
 
     /// What a reader of the newest store before this position learns.
@@ -238,11 +306,13 @@ impl Known {
         object: ObjectId,
         (trace, clocks): (&Trace, &HappensBefore),
         position: u32,
-    ) -> Row {
+    ) -> Knowledge {
         let (before, _) = clocks.split_on(object, position);
         let mut stores = before.iter().rev();
         let newest = stores.find(|&&earlier| is_store(trace.at(earlier)));
-        newest.map_or(NOTHING, |&newest| self.events[newest as usize].message)
+        newest.map_or(Knowledge::NONE, |&newest| {
+            self.events[newest as usize].message
+        })
     }
 }
 
@@ -256,4 +326,47 @@ fn is_weak(machine: &Machine, event: &Event) -> bool {
 /// Whether the event is a store or a read-modify-write on an atomic.
 fn is_store(event: &Event) -> bool {
     event.label.writes_atomic() == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::engine::TieBreak;
+    use crate::rt::engine::testing::programs::store;
+    use crate::rt::engine::testing::*;
+    use crate::rt::event::operation::ObjectKind;
+
+    /// The number of a count, beside the variables.
+    const COUNT: u32 = 99;
+
+    /// Two threads store to a variable of their own so often, and drop a value that both own.
+    fn look(stores: usize) -> (bool, usize) {
+        let thread = |var: i64| {
+            let mut code: Vec<Ins> = (0..stores).map(|_| store(var, 0)).collect();
+            code.push(Ins::Release(COUNT));
+            code
+        };
+        let program = Program::of(vec![thread(0), thread(1)]);
+        let program = program.with(COUNT, ObjectKind::Count { observed: true }, 2);
+        let mut driver = driver(&program, explorer("optimal", TieBreak::Last));
+        run(&program, &mut driver).expect("it runs");
+        driver.compute_clocks();
+        let mut known = Known::new();
+        let is_all = known.is_all(&driver.machine, (&driver.trace, &driver.clocks), 0);
+        let rows = known.rows.mark();
+        known.cut(0);
+        assert_eq!((known.rows.mark(), known.events.len()), (1, 0));
+        (is_all, rows)
+    }
+
+    #[test]
+    fn the_last_drop_of_a_value_is_known() {
+        let (is_all, _) = look(1);
+        assert!(is_all);
+    }
+
+    #[test]
+    fn an_event_that_learns_nothing_makes_no_row() {
+        assert_eq!(look(1000).1, look(10).1);
+    }
 }

@@ -83,6 +83,20 @@ impl Rows {
         joined
     }
 
+    /// What `row` and `other` know, and `count` events of `thread`: `row` itself if it knows that.
+    pub(crate) fn learn(&mut self, row: Row, other: Row, (thread, count): (ThreadId, u32)) -> Row {
+        let mut pairs = self.words(row).iter().zip(self.words(other));
+        let is_known = self.get(row, thread) >= count;
+        if is_known && (row == other || pairs.all(|(mine, theirs)| mine >= theirs)) {
+            return row;
+        }
+        let new = self.copy(row);
+        self.add(new, other);
+        let word = &mut self.words[new as usize * self.width + thread.index()];
+        *word = count.max(*word);
+        new
+    }
+
     /// What `a` and `b` know, and `count` events of `thread`.
     pub(crate) fn joined(&mut self, (a, b): (Row, Row), thread: ThreadId, count: u32) -> Row {
         let new = self.copy(a);
