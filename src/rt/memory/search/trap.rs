@@ -28,4 +28,7 @@ pub(crate) enum Trap {
     AllAwaits,
     /// but for those that the outcome needs.
     NeededAwaits,
+    /// Loads and stores are reversed without the graph. The search is right without that.
+    #[cfg(test)]
+    Apart,
 }

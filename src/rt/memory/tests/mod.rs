@@ -10,7 +10,7 @@ mod searches;
 use super::c11::{Axioms, C11};
 use super::sc::Sc;
 use super::search::Program;
-use super::testing::{Found, Litmus, brute_force};
+use super::testing::{Found, Litmus, brute_force, key};
 
 /// The models of the tables.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -142,6 +142,41 @@ fn every_graph_of_random_programs_is_found_once() {
     );
 }
 
+#[test]
+fn what_is_reversed_without_the_graph_is_planned_as_with_it() {
+    let explored = |program: &Litmus, free: Free, left_out: Option<Trap>| {
+        let mut search = Search::new(C11::new(program.begin(), Axioms::Rc11), free);
+        if let Some(trap) = left_out {
+            search = search.leave_out(trap);
+        }
+        let mut order = Vec::new();
+        let stats = search.explore(program, |graph| {
+            order.push(key(graph));
+            order.len() < 500
+        });
+        (order, stats.planned, stats.nodes)
+    };
+    let check = |text: &str, free: Free| {
+        let program = Litmus::parse(text);
+        assert!(
+            explored(&program, free, None) == explored(&program, free, Some(Trap::Apart)),
+            "{free:?}: {text}"
+        );
+    };
+    for program in families::programs() {
+        for column in COLUMNS {
+            check(&column.apply(&program), Free::Last);
+        }
+    }
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(4);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let text = program(seed, Menu::All);
+        check(&text, Free::Last);
+        check(&text, Free::Any(seed));
+    }
+}
+
 /// A rule, and a program that is explored wrongly without it.
 const TRAPS: &[(Trap, &str)] = &[
     (Trap::Interval, "W x 1 ∥ W x 2 ∥ W x 3"),
