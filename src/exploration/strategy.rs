@@ -134,6 +134,12 @@ impl Builder {
         }
         if self.memory == Memory::C11 {
             self.check_c11();
+            assert!(
+                self.checkpoint_file.is_none() || self.order == Order::DepthFirst,
+                "a checkpoint (DPOR_CHECKPOINT_FILE) under C11 (DPOR_MEMORY=c11) can only be kept depth-first, and not with \
+                 the order `{}` (DPOR_ORDER); unset one of the two",
+                self.order.name()
+            );
         }
         if !sampling {
             unknown_variables::tell_of_samplers(self.algorithm.name());
@@ -157,7 +163,6 @@ impl Builder {
         }
         match self.algorithm {
             Algorithm::Bounded => self.bounded(Price::Preemptions, usize::MAX),
-            Algorithm::Optimal if self.memory == Memory::C11 => Box::new(Graphs::newest_first()),
             Algorithm::Optimal if self.shares_work() => Box::new(Parsimonious::new(TieBreak::Last)),
             Algorithm::Optimal => self.optimal(),
             Algorithm::Parsimonious => Box::new(Parsimonious::new(TieBreak::Last)),
@@ -263,8 +268,7 @@ impl Builder {
         if let Some(unfit) = self.unfit_for_c11() {
             panic!(
                 "{unfit} is for sequential consistency, and the memory model is C11 (DPOR_MEMORY=c11): C11 is explored by \
-                 the algorithms `optimal`, depth-first, and `bounded`, or by one that samples; \
-                 unset one of the two"
+                 the algorithms `optimal` and `bounded`, or by one that samples; unset one of the two"
             );
         }
     }
@@ -273,9 +277,6 @@ impl Builder {
     #[track_caller]
     pub(crate) fn unfit_for_c11(&self) -> Option<String> {
         match self.algorithm {
-            Algorithm::Optimal if self.order != Order::DepthFirst => {
-                Some(format!("the order `{}` (DPOR_ORDER)", self.order.name()))
-            }
             Algorithm::Optimal | Algorithm::Bounded => None,
             _ if self.is_sampling() => None,
             other => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
@@ -325,14 +326,19 @@ impl Builder {
 
     /// Returns the explorer that visits each trace once, in the order that the settings name.
     fn optimal(&self) -> Box<dyn Explorer> {
+        let is_weak = self.memory == Memory::C11;
         let order = match self.order {
+            Order::DepthFirst if is_weak => return Box::new(Graphs::newest_first()),
             Order::DepthFirst => return optimal::Optimal::new(TieBreak::Last),
             Order::BitReversal => order::Order::BitReversal(0),
             Order::RoundRobin => order::Order::RoundRobin(Turns::new()),
             Order::Stride => order::Order::Stride(0),
             Order::ConflictFirst => order::Order::ConflictFirst(Turns::new()),
         };
-        Box::new(Frontier::new(TieBreak::Last, order))
+        match is_weak {
+            true => Box::new(Graphs::newest_first().in_order(order)),
+            false => Box::new(Frontier::new(TieBreak::Last, order)),
+        }
     }
 }
 

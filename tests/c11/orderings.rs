@@ -541,7 +541,7 @@ fn the_variable_has_each_model_tell_its_orderings() {
 fn a_setting_that_does_not_fit_c11_leaves_the_search_out() {
     let mut builder = Builder::new();
     builder.weakest_orderings = true;
-    builder.order = dpor::Order::RoundRobin;
+    builder.algorithm = dpor::Algorithm::Source;
     builder.check(right);
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rt::engine::open_tree::{NodeId, OpenTree};
+use crate::rt::engine::open_tree::NodeId;
 #[cfg(any(test, feature = "bench"))]
 use crate::rt::engine::rng::Rng;
 use crate::rt::event::Site;
@@ -53,9 +53,9 @@ impl Order {
         }
     }
 
-    /// Takes the branch to explore next and returns its end; `None` if none is planned.
-    pub(crate) fn next(&mut self, tree: &OpenTree) -> Option<NodeId> {
-        let branches = tree.branches();
+    /// Takes the branch to explore next, of so many, and returns its end; `None` if none is planned.
+    /// `nth` is the end of the branch that has so many before it in tree order.
+    pub(crate) fn next(&mut self, branches: u32, nth: impl Fn(u32) -> NodeId) -> Option<NodeId> {
         if branches == 0 {
             return None;
         }
@@ -65,16 +65,16 @@ impl Order {
                 // The reversed bits are the binary places of a number below 1.
                 let fraction = u64::from(taken.reverse_bits());
                 let before = (fraction * u64::from(branches)) >> 32;
-                Some(tree.nth(before as u32))
+                Some(nth(before as u32))
             }
             Order::Stride(at) => {
                 *at = (*at + branches.isqrt()) % branches;
-                Some(tree.nth(*at))
+                Some(nth(*at))
             }
             Order::RoundRobin(depths) => depths.next(|_, now| now),
             Order::ConflictFirst(pairs) => pairs.next(|turns, _| turns),
             #[cfg(any(test, feature = "bench"))]
-            Order::Random(rng) => Some(tree.nth(rng.below(branches.into()) as u32)),
+            Order::Random(rng) => Some(nth(rng.below(branches.into()) as u32)),
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
     use std::panic::Location;
 
     use super::*;
-    use crate::rt::engine::open_tree::ROOT;
+    use crate::rt::engine::open_tree::{OpenTree, ROOT};
     use crate::rt::event::id::{ObjectId, ThreadId};
     use crate::rt::event::operation::Step;
     use crate::rt::relation::independence::{Class, Label};
@@ -171,7 +171,7 @@ mod tests {
             ends.push(end);
         }
         let mut next = || {
-            let end = order.next(&tree)?;
+            let end = order.next(tree.branches(), |before| tree.nth(before))?;
             ends.iter().position(|&other| other == end)
         };
         (0..times).map(|_| next().expect("a branch")).collect()

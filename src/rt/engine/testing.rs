@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 
 pub(crate) use crate::rt::engine::testing::search::{
     ALGORITHMS, Found, ORDERS, brute_force, count, driver, driver_up_to, explore_on, explore_up_to,
-    explore_with, explorer, key_of, run, stats,
+    explore_with, explorer, key_of, order, run, stats,
 };
 
 #[cfg(test)]

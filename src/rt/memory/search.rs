@@ -13,6 +13,7 @@ mod plan;
 mod reverse;
 pub(crate) mod saved;
 mod settled;
+pub(crate) mod spread;
 mod trap;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ use crate::rt::relation::independence::{Label, commutes};
 use ended::Ended;
 use plan::Node;
 use settled::Settled;
+use spread::Spread;
 pub(crate) use trap::Trap;
 
 /// An abstract program: what each thread does next, which depends on what its events have read.
@@ -64,7 +66,14 @@ struct Level {
     /// The number of events of the graph before it.
     start: usize,
     sleep: Vec<Step>,
+    /// How many of the steps that are asleep were so before the last step.
+    inherited: usize,
+    /// The steps that were planned before the one that was made, explored or not, in a search that
+    /// may take any branch next ([`spread`]). They are asleep.
+    elder: Vec<Node>,
     tree: Vec<Node>,
+    /// Whether no step is asleep behind the step that was made here, as far as the plan goes.
+    is_awake: bool,
     /// The step that the execution made here, and its outcome.
     made: Option<(Step, Outcome)>,
     /// What else this step, and those that conflict with it, may come out as, as far as that is
@@ -104,6 +113,8 @@ pub(crate) struct Search<M> {
     pub(crate) stats: Stats,
     /// How many steps all wakeup trees have.
     nodes: usize,
+    /// What a search needs that takes any branch next.
+    spread: Option<Spread>,
     /// The rule that a test leaves out.
     left_out: Option<Trap>,
 }
@@ -125,6 +136,7 @@ impl<M: MemoryModel> Search<M> {
             last: ThreadId(0),
             stats: Stats::default(),
             nodes: 0,
+            spread: None,
             left_out: None,
         }
     }
@@ -175,7 +187,11 @@ impl<M: MemoryModel> Search<M> {
                 return self.stats;
             }
             self.finish(blocked, kept, |_| false);
-            let Some(kept) = self.backtrack() else {
+            let kept = match self.spread {
+                Some(_) => self.take_any(),
+                None => self.backtrack(),
+            };
+            let Some(kept) = kept else {
                 return self.stats;
             };
             self.hold(kept);
@@ -243,7 +259,11 @@ impl<M: MemoryModel> Search<M> {
             return Some((step.thread, step.access, outcome));
         }
         let level = self.levels.last().expect("there is a level");
-        let Some(&Node { step, .. }) = level.tree.first() else {
+        let at = match &self.spread {
+            Some(spread) => *spread.route.last()? as usize,
+            None => 0,
+        };
+        let Some(&Node { step, .. }) = level.tree.get(at) else {
             assert!(
                 level.sleep.is_empty(),
                 "dpor bug: a step is asleep at the end of a wakeup sequence"
@@ -257,6 +277,9 @@ impl<M: MemoryModel> Search<M> {
 
     /// Whether the planned step is the last one of the plan.
     pub(crate) fn ends_plan(&self) -> bool {
+        if let Some(spread) = &self.spread {
+            return spread.route.len() == 1;
+        }
         let level = self.levels.last().expect("there is a level");
         let planned = level.tree.first();
         self.ahead.is_empty() && planned.is_some_and(|node| node.children.is_empty())
@@ -268,9 +291,12 @@ impl<M: MemoryModel> Search<M> {
         let level = self.levels.last_mut().expect("there is a level");
         let repeated = self.repeats.take();
         let planned = match repeated {
-            Some((step, _)) => Some(Node {
-                step,
-                children: Vec::new(),
+            Some((step, _)) => Some(Node::of(step)),
+            None if self.spread.is_some() => self.spread.as_mut().and_then(|spread| {
+                let at = spread.route.pop()? as usize;
+                level.elder = level.tree.drain(..at).collect();
+                level.sleep.extend(level.elder.iter().map(|node| node.step));
+                Some(level.tree.remove(0))
             }),
             None if level.tree.is_empty() => None,
             None => {
@@ -279,11 +305,20 @@ impl<M: MemoryModel> Search<M> {
             }
         };
         let (decision, children) = match planned {
-            Some(Node { step, children }) => {
+            Some(Node {
+                step,
+                children,
+                is_end,
+                ..
+            }) => {
                 debug_assert_eq!(step.thread, thread);
+                level.is_awake = is_end;
                 (step.decision, children)
             }
-            None => (decision, Vec::new()),
+            None => {
+                level.is_awake = true;
+                (decision, Vec::new())
+            }
         };
         let step = Step {
             thread,
@@ -301,15 +336,15 @@ impl<M: MemoryModel> Search<M> {
         let survivors = sleep.iter().copied();
         let survivors = survivors
             .filter(|sleeper| sleeper.thread != thread && survives(&mut self.model, sleeper, last));
-        let survivors = survivors.collect();
+        let survivors: Vec<Step> = survivors.collect();
         let level = self.levels.last_mut().expect("there is a level");
         level.sleep = sleep;
         self.levels.push(Level {
             start: self.model.graph().len(),
+            inherited: survivors.len(),
             sleep: survivors,
             tree: children,
-            made: None,
-            settled: Settled::default(),
+            ..Level::default()
         });
         self.take_up();
         let level = self.levels.last().expect("there is a level");
@@ -446,6 +481,12 @@ impl<M: MemoryModel> Search<M> {
         self.stats.executions += 1;
         let mut ended = std::mem::take(&mut self.ended);
         let valid = ended.valid();
+        if self.spread.is_some() {
+            // What covers a sequence from one execution may not cover it from an elder sibling.
+            for level in &mut self.levels {
+                level.settled.clear();
+            }
+        }
         if !self.lacks(Trap::Evidence) {
             for level in &mut self.levels[..valid] {
                 level.settled.keep(valid);

@@ -275,7 +275,8 @@ impl Explorer for Frontier {
             self.started = true;
             return true;
         }
-        let Some(end) = self.order.next(&self.tree) else {
+        let Some(end) = (self.order).next(self.tree.branches(), |before| self.tree.nth(before))
+        else {
             return false;
         };
         self.tree.start(end, &mut self.next);

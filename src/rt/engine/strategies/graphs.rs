@@ -7,16 +7,68 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
+use crate::rt::event::{Site, Trace};
 use crate::rt::memory::search::Free;
+use crate::rt::memory::search::spread::{Address, Planned};
 use crate::rt::memory::{Access, MemoryModel};
 
 use crate::rt::engine::checkpoint::Unfinished;
+use crate::rt::engine::order::{Branch, Order};
 use crate::rt::engine::plan::Plan;
 use crate::rt::engine::weak_memory::{WeakMemory, is_released};
 use crate::rt::engine::{Choice, Execution, Explorer, Point};
+
+/// The branches of a search that takes them in an order of choice.
+struct Branches {
+    order: Order,
+    /// The ends of the branches, by their numbers, and the numbers that are free.
+    ends: Vec<Address>,
+    free: Vec<u32>,
+    /// The numbers of the branches in tree order.
+    sorted: Vec<u32>,
+}
+
+impl Branches {
+    fn place(&self, end: &[u32]) -> usize {
+        let is_before = |&other: &u32| *self.ends[other as usize] < *end;
+        self.sorted.partition_point(is_before)
+    }
+
+    /// Adds a branch that replaces the event at this site.
+    fn add(&mut self, planned: Planned, site: Site) {
+        let at = self.place(&planned.end);
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.ends[number as usize] = planned.end;
+                number
+            }
+            None => {
+                self.ends.push(planned.end);
+                self.ends.len() as u32 - 1
+            }
+        };
+        self.sorted.insert(at, number);
+        self.order.add(Branch {
+            end: number,
+            depth: planned.depth as u32,
+            pair: (Some(site), None),
+        });
+    }
+
+    /// Takes the end of the next one.
+    fn next(&mut self) -> Option<Address> {
+        let sorted = &self.sorted;
+        let number = (self.order).next(sorted.len() as u32, |before| sorted[before as usize])?;
+        let end = std::mem::take(&mut self.ends[number as usize]);
+        let is_before = |&other: &u32| other != number && self.ends[other as usize] < end;
+        let at = self.sorted.partition_point(is_before);
+        self.sorted.remove(at);
+        self.free.push(number);
+        Some(end)
+    }
+}
 
 /// The explorer that visits each graph once.
 pub(crate) struct Graphs {
@@ -28,6 +80,8 @@ pub(crate) struct Graphs {
     next: Option<usize>,
     /// Whether the next execution repeats these steps of another process.
     resumes: bool,
+    /// The branches, if the deepest one is not always the next one.
+    branches: Option<Branches>,
     /// Whether the thread of the last step goes on behind the plan.
     lets_the_last: bool,
     /// Whether the plan of the current execution is over, so that the thread of the last step goes
@@ -41,10 +95,23 @@ impl Graphs {
         Graphs::new(Rc::new(RefCell::new(WeakMemory::new(Free::Last))))
     }
 
+    /// This search, which takes planned branches in this order. The graphs must be new.
+    pub(crate) fn in_order(mut self, order: Order) -> Graphs {
+        self.weak.borrow_mut().search.spread();
+        self.branches = Some(Branches {
+            order,
+            ends: Vec::new(),
+            free: Vec::new(),
+            sorted: Vec::new(),
+        });
+        self
+    }
+
     pub(crate) fn new(weak: Rc<RefCell<WeakMemory>>) -> Graphs {
         let lets_the_last = weak.borrow().search.lets_the_last_go_on();
         Graphs {
             weak,
+            branches: None,
             lets_the_last,
             started: false,
             kept: 0,
@@ -158,11 +225,21 @@ impl Explorer for Graphs {
         }
         let is_frozen = |position| execution.is_frozen(position);
         weak.search.finish(blocked, self.kept, is_frozen);
-        self.next = weak.search.backtrack();
+        self.next = match &mut self.branches {
+            None => weak.search.backtrack(),
+            Some(branches) => {
+                for planned in weak.search.take_planned() {
+                    let site = trace.at(planned.first as u32).site;
+                    branches.add(planned, site);
+                }
+                let end = branches.next();
+                end.map(|end| weak.search.go_to(&end))
+            }
+        };
     }
 
     fn unfinished(&self, _: &Trace) -> Option<Unfinished> {
-        if self.resumes {
+        if self.resumes || self.branches.is_some() {
             return None;
         }
         self.next?;
@@ -176,6 +253,9 @@ impl Explorer for Graphs {
         let Some(graphs) = &unfinished.graphs else {
             return false;
         };
+        if self.branches.is_some() {
+            return false;
+        }
         (self.started, self.resumes) = (true, true);
         self.next = graphs.levels.len().checked_sub(1);
         self.weak.borrow_mut().restore(graphs)
@@ -190,11 +270,17 @@ impl Explorer for Graphs {
     }
 
     fn planned(&self, planned: &mut Vec<(usize, u64)>) {
-        planned.extend(self.weak.borrow().search.branches());
+        if self.branches.is_none() {
+            planned.extend(self.weak.borrow().search.branches());
+        }
     }
 
     fn memory(&self) -> usize {
-        self.weak.borrow().search.bytes()
+        let ends = self.branches.as_ref().map_or(0, |branches| {
+            let ends = branches.ends.iter().map(|end| size_of_val(&**end));
+            ends.sum::<usize>() + branches.order.bytes()
+        });
+        self.weak.borrow().search.bytes() + ends
     }
 }
 

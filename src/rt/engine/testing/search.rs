@@ -86,7 +86,8 @@ pub(crate) const ORDERS: [&str; 5] = [
     "random",
 ];
 
-fn order(name: &str) -> Order {
+/// The order of this name.
+pub(crate) fn order(name: &str) -> Order {
     match name {
         "bit_reversal" => Order::BitReversal(0),
         "round_robin" => Order::RoundRobin(Turns::new()),

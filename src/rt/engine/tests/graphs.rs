@@ -85,7 +85,18 @@ impl Graphed {
 /// A driver that adds the graph of each execution to these.
 fn search_of(program: &Program, free: Free, keys: &Rc<RefCell<Vec<Key>>>) -> Pooled<Box<Driver>> {
     let weak = Rc::new(RefCell::new(WeakMemory::new(free)));
-    let mut driver = driver(program, Box::new(Graphs::new(weak.clone())));
+    let graphs = Graphs::new(weak.clone());
+    drive(program, graphs, &weak, keys)
+}
+
+/// A driver of this explorer that adds the graph of each execution to these.
+fn drive(
+    program: &Program,
+    graphs: Graphs,
+    weak: &Rc<RefCell<WeakMemory>>,
+    keys: &Rc<RefCell<Vec<Key>>>,
+) -> Pooled<Box<Driver>> {
+    let mut driver = driver(program, Box::new(graphs));
     driver.weaken(weak.clone());
     let is_strong = program.orderings.is_none();
     weak.borrow_mut().search.model.graph_mut().is_strong = is_strong;
@@ -377,6 +388,45 @@ fn every_graph_of_random_programs_with_every_kind_of_object_is_found_once() {
         );
         checked += 1;
         all += oracle.graphs.len();
+    }
+    println!("{checked} programs, {all} graphs");
+}
+
+#[test]
+fn every_order_finds_every_graph_of_random_programs_once() {
+    let (mut checked, mut all) = (0, 0);
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(32);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let mut program = program(seed);
+        program.orderings = Some(seed);
+        let Some((known, _)) = searched(&program, Free::Last, 400) else {
+            continue;
+        };
+        for name in ORDERS {
+            let weak = Rc::new(RefCell::new(WeakMemory::new(free(seed))));
+            let graphs = Graphs::new(weak.clone()).in_order(order(name));
+            let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
+            let mut driver = drive(&program, graphs, &weak, &keys);
+            let mut found = Found::default();
+            let most = known.graphs.len() as u64 + 1;
+            let ended = explore_on(
+                &program,
+                &mut driver,
+                true,
+                &mut found,
+                |driver: &Driver| driver.stats.begun() <= most,
+            );
+            let keys = keys.take();
+            let context = || format!("{name}, seed {seed}: {}", program.listing());
+            assert!(ended, "more executions than graphs: {}", context());
+            assert_eq!(keys.len(), known.graphs.len(), "{}", context());
+            let keys: BTreeSet<Key> = keys.into_iter().collect();
+            assert!(keys == known.keys(), "{}", context());
+            assert!(found.finals == known.finals, "{}", context());
+        }
+        checked += 1;
+        all += known.graphs.len();
     }
     println!("{checked} programs, {all} graphs");
 }

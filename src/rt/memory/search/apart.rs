@@ -9,7 +9,7 @@
 use super::super::operation::{OpKind, Operation};
 use super::super::{Decision, Interval, MemoryModel, Outcome, StoreRef};
 use super::ended::{Ended, Made};
-use super::plan::Node;
+use super::plan::{Node, count_along};
 use super::settled::{Candidate, Evidence};
 use super::{Search, Step};
 use crate::rt::event::id::{ObjectId, ThreadId};
@@ -363,7 +363,7 @@ impl<M: MemoryModel> Search<M> {
         let mut evidence = Evidence::First(0);
         let mut nodes = &level.tree;
         // Where the branch goes that the sequence continues.
-        let mut way: Vec<usize> = Vec::new();
+        let mut way: Vec<u32> = Vec::new();
         loop {
             let mut next = None;
             for (at, Node { step, .. }) in nodes.iter().enumerate() {
@@ -401,11 +401,11 @@ impl<M: MemoryModel> Search<M> {
                 asleep.push((path.len(), step));
             }
             let Some(at) = next else { break };
-            way.push(at);
-            nodes = &nodes[at].children;
-            if nodes.is_empty() {
+            if nodes[at].is_end {
                 return Some(evidence);
             }
+            way.push(at as u32);
+            nodes = &nodes[at].children;
         }
         if !asleep.iter().all(|(_, step)| self.is_lasting(step)) {
             return None;
@@ -414,10 +414,15 @@ impl<M: MemoryModel> Search<M> {
         self.stats.planned += 1;
         self.nodes += rest.len();
         self.stats.nodes = self.stats.nodes.max(self.nodes);
-        let mut nodes = &mut self.levels[first].tree;
+        self.note_branch(first, &way, nodes.len(), rest.len());
+        let tree = &mut self.levels[first].tree;
+        count_along(tree, &way);
+        let mut nodes = tree;
         for at in way {
-            nodes = &mut nodes[at].children;
+            nodes = &mut nodes[at as usize].children;
         }
+        // The reversed event may be one of the path.
+        let last = rest.last().copied();
         for event in rest {
             let decision = apart.decision(event, &path);
             path.push(event);
@@ -428,8 +433,8 @@ impl<M: MemoryModel> Search<M> {
             };
             nodes.reserve_exact(1);
             nodes.push(Node {
-                step,
-                children: Vec::new(),
+                is_end: Some(event) == last,
+                ..Node::of(step)
             });
             nodes = &mut nodes.last_mut().expect("a node was added").children;
         }

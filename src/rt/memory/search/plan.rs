@@ -17,6 +17,21 @@ use crate::rt::relation::independence::Label;
 pub(super) struct Node {
     pub(super) step: Step,
     pub(super) children: Vec<Node>,
+    /// Whether no step is asleep behind it: it ends a sequence, or comes behind one.
+    pub(super) is_end: bool,
+    /// How many sequences end here or below that were not taken, in a search that takes any next.
+    pub(super) planned: u32,
+}
+
+impl Node {
+    pub(super) fn of(step: Step) -> Node {
+        Node {
+            step,
+            children: Vec::new(),
+            is_end: false,
+            planned: 1,
+        }
+    }
 }
 
 impl<M: MemoryModel> Search<M> {
@@ -151,7 +166,9 @@ impl<M: MemoryModel> Search<M> {
         let mut passed: Vec<Label> = Vec::new();
         // The events that a branch has, from the point on.
         let mut path: Vec<u32> = Vec::new();
-        let mut nodes = tree;
+        // Where the branch goes that the sequence continues.
+        let mut way: Vec<u32> = Vec::new();
+        let mut nodes = &mut *tree;
         // The steps that will be asleep behind the branch, unless its events wake them.
         let level = &self.levels[first];
         let made = level.made.map(|(step, _)| step);
@@ -202,15 +219,19 @@ impl<M: MemoryModel> Search<M> {
             let earlier = earlier.iter().map(|node| node.step);
             asleep.extend(earlier.map(|step| Asleep { from, step }));
             let Some(at) = next else { break };
-            nodes = &mut nodes[at].children;
-            if nodes.is_empty() {
+            if nodes[at].is_end {
                 return evidence;
             }
+            way.push(at as u32);
+            nodes = &mut nodes[at].children;
         }
         let rest = self.needed(first, &path, &rest, length - 1, &asleep);
         self.stats.planned += 1;
         self.nodes += rest.len();
         self.stats.nodes = self.stats.nodes.max(self.nodes);
+        self.note_branch(first, &way, nodes.len(), rest.len());
+        // The reversed event may be one of the path.
+        let end = rest.last().copied();
         for position in rest {
             let graph = self.model.graph();
             let event = graph.at(position);
@@ -225,12 +246,22 @@ impl<M: MemoryModel> Search<M> {
             };
             nodes.reserve_exact(1);
             nodes.push(Node {
-                step,
-                children: Vec::new(),
+                is_end: Some(position) == end,
+                ..Node::of(step)
             });
             nodes = &mut nodes.last_mut().expect("a node was added").children;
         }
+        count_along(tree, &way);
         evidence
+    }
+}
+
+/// One more sequence goes this way.
+pub(super) fn count_along(mut nodes: &mut [Node], way: &[u32]) {
+    for &at in way {
+        let node = &mut nodes[at as usize];
+        node.planned += 1;
+        nodes = &mut node.children;
     }
 }
 

@@ -60,7 +60,15 @@ impl SavedLevel {
             while let Some((_, child)) = done.pop_if(|(of, _)| *of == depth.wrapping_add(1)) {
                 children.push(child);
             }
-            done.push((depth, Node { step, children }));
+            let is_end = children.is_empty();
+            done.push((
+                depth,
+                Node {
+                    children,
+                    is_end,
+                    ..Node::of(step)
+                },
+            ));
         }
         let roots = done.into_iter().rev();
         let roots = roots.map(|(depth, node)| (depth == 0).then_some(node));

@@ -16,7 +16,15 @@ fn search(
     most: u64,
 ) -> (Found, Stats) {
     let model = C11::new(program.begin(), axioms);
-    let mut search = Search::new(model, free);
+    run(program, Search::new(model, free), left_out, most)
+}
+
+fn run(
+    program: &Litmus,
+    mut search: Search<C11>,
+    left_out: Option<Trap>,
+    most: u64,
+) -> (Found, Stats) {
     if let Some(trap) = left_out {
         search = search.leave_out(trap);
     }
@@ -41,6 +49,11 @@ fn fault(
     // One more than there are is one too many.
     let most = oracle.graphs.len() as u64 + 1;
     let searched = std::panic::catch_unwind(|| search(program, axioms, free, left_out, most).0);
+    compare(searched, oracle)
+}
+
+/// What is wrong with what a search has found.
+fn compare(searched: std::thread::Result<Found>, oracle: &Found) -> Option<String> {
     let Ok(found) = searched else {
         return Some("the search has pruned an execution".to_owned());
     };
@@ -140,6 +153,59 @@ fn every_graph_of_random_programs_is_found_once() {
         checked * 2 > programs,
         "only {checked} of {programs} were small enough"
     );
+}
+
+/// What is wrong with a search that takes any branch next.
+fn fault_in_any_order(
+    program: &Litmus,
+    axioms: Axioms,
+    free: Free,
+    seed: u64,
+    oracle: &Found,
+) -> Option<String> {
+    let most = oracle.graphs.len() as u64 + 1;
+    let searched = std::panic::catch_unwind(|| {
+        let model = C11::new(program.begin(), axioms);
+        run(
+            program,
+            Search::new(model, free).spread_by(seed),
+            None,
+            most,
+        )
+        .0
+    });
+    compare(searched, oracle)
+}
+
+#[test]
+fn any_branch_may_be_explored_next() {
+    let check = |text: &str, program: &Litmus, oracle: &Found, seed: u64| {
+        for free in [Free::Last, Free::Any(seed)] {
+            let fault = fault_in_any_order(program, Axioms::Rc11, free, seed, oracle);
+            assert_eq!(fault, None, "seed {seed}, {free:?}: {text}");
+        }
+    };
+    let litmus = TABLE.iter().map(|&(_, text, ..)| text);
+    for (text, seed) in litmus.chain(SMALL.iter().map(|&(text, ..)| text)).zip(1..) {
+        let program = Litmus::parse(text);
+        let oracle = graphs(&program, Model::Rc11);
+        check(text, &program, &oracle, seed * 7919);
+        check(text, &program, &oracle, seed * 104_729);
+    }
+    let programs = number("DPOR_FUZZ", 20_000).div_ceil(4);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    for seed in start..start + programs {
+        let menu = match seed % 6 {
+            0 => Menu::StaleAwaits,
+            _ => Menu::All,
+        };
+        let text = program(seed, menu);
+        let litmus = Litmus::parse(&text);
+        let mut holds = C11::new(litmus.begin(), Axioms::Rc11);
+        if let Some(oracle) = brute_force(&litmus, &mut holds, 400, &mut |_, _| ()) {
+            check(&text, &litmus, &oracle, seed);
+        }
+    }
 }
 
 #[test]
