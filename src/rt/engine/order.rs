@@ -53,8 +53,8 @@ impl Order {
         }
     }
 
-    /// Takes the branch to explore next, of so many, and returns its end; `None` if none is planned.
-    /// `nth` is the end of the branch that has so many before it in tree order.
+    /// Takes the branch to explore next, of so many, and returns its end; `None` if none is
+    /// planned. `nth` is the end of the branch that has so many before it in tree order.
     pub(crate) fn next(&mut self, branches: u32, nth: impl Fn(u32) -> NodeId) -> Option<NodeId> {
         if branches == 0 {
             return None;

@@ -13,7 +13,7 @@ mod plan;
 mod reverse;
 pub(crate) mod saved;
 mod settled;
-pub(crate) mod spread;
+mod spread;
 mod trap;
 
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,9 @@ use super::{Access, Decision, Interval, MemoryModel, Outcome};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::{Label, commutes};
 use ended::Ended;
-use plan::Node;
+pub(crate) use plan::{Address, Planned};
+use plan::{Node, Spread};
 use settled::Settled;
-use spread::Spread;
 pub(crate) use trap::Trap;
 
 /// An abstract program: what each thread does next, which depends on what its events have read.

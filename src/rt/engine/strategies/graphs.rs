@@ -10,8 +10,7 @@ use std::rc::Rc;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 use crate::rt::event::{Site, Trace};
-use crate::rt::memory::search::Free;
-use crate::rt::memory::search::spread::{Address, Planned};
+use crate::rt::memory::search::{Address, Free, Planned};
 use crate::rt::memory::{Access, MemoryModel};
 
 use crate::rt::engine::checkpoint::Unfinished;

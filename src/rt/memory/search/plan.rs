@@ -34,6 +34,31 @@ impl Node {
     }
 }
 
+/// Where a branch ends, from the first step on.
+pub(crate) type Address = Box<[u32]>;
+
+/// A branch that was planned.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) end: Address,
+    /// The position of the event that was reversed.
+    pub(crate) first: usize,
+    /// The number of steps before it.
+    pub(crate) depth: usize,
+}
+
+/// What a search needs that takes any branch next ([`spread`](super::spread)).
+#[derive(Debug, Default)]
+pub(super) struct Spread {
+    /// The numbers of the next steps of the plan among their siblings, the next one last.
+    pub(super) route: Vec<u32>,
+    /// The branches that were planned by the last execution.
+    pub(super) planned: Vec<Planned>,
+    /// The seed of a test that takes any of these branches next.
+    #[cfg(test)]
+    pub(super) any: Option<(u64, Vec<Planned>)>,
+}
+
 impl<M: MemoryModel> Search<M> {
     /// Plans the sequence of the events from `first` on, unless a step that is asleep or a branch
     /// that is planned there covers it. The last event is the reversed one, the others are of the

@@ -13,32 +13,8 @@
 use super::super::MemoryModel;
 #[cfg(test)]
 use super::next_number;
-use super::plan::Node;
+use super::plan::{Node, Planned, Spread};
 use super::{Search, count};
-
-/// Where a branch ends, from the first step on.
-pub(crate) type Address = Box<[u32]>;
-
-/// A branch that was planned.
-#[derive(Debug)]
-pub(crate) struct Planned {
-    pub(crate) end: Address,
-    /// The position of the event that was reversed.
-    pub(crate) first: usize,
-    /// The number of steps before it.
-    pub(crate) depth: usize,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Spread {
-    /// The numbers of the next steps of the plan among their siblings, the next one last.
-    pub(super) route: Vec<u32>,
-    /// The branches that were planned by the last execution.
-    planned: Vec<Planned>,
-    /// The seed of a test that takes any of these branches next.
-    #[cfg(test)]
-    any: Option<(u64, Vec<Planned>)>,
-}
 
 impl<M: MemoryModel> Search<M> {
     /// Lets the search take any branch next, from its first execution on.
