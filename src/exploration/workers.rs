@@ -178,7 +178,7 @@ impl Exploration<'_> {
     /// [`Exploration::search`] by several workers, as far as that is possible.
     pub(super) fn search_shared(&mut self, mut driver: PooledDriver) -> PooledDriver {
         let workers = self.settings.workers.unwrap_or(1);
-        let mut alone = ALONE;
+        let (mut alone, mut behind_incident) = (ALONE, ALONE);
         loop {
             let events = self.events(&driver).saturating_add(alone);
             driver = self.advance(driver, events);
@@ -200,10 +200,11 @@ impl Exploration<'_> {
                 return driver;
             }
             // Where incidents are frequent, there is little that workers can do.
-            alone = match ended.1 {
-                true => alone.saturating_mul(2),
-                false => 1,
-            };
+            alone = 1;
+            if ended.1 {
+                behind_incident = behind_incident.saturating_mul(2);
+                alone = behind_incident;
+            }
         }
     }
 

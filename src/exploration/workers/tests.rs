@@ -270,14 +270,22 @@ fn what_workers_leave_is_resumed_by_any_number_of_them() {
             };
             let mut ended = String::new();
             for times in 0.. {
-                let most = (times < 3).then_some(100);
+                // The planted bug is in the second part, and workers have explored some of what
+                // comes behind it in the first one.
+                let most = (times < 4).then_some(40);
                 let workers = if times == 0 { before } else { behind };
                 let limited = of(workers, most);
                 ended = told(&limited, model);
                 if !file.exists() || ended.contains("panic:") {
                     break;
                 }
-                assert!(times < 4, "{name} comes to its end");
+                assert!(times < 5, "{name} comes to its end");
+            }
+            // A worker may find a failure where a limit stops the others before it: then fewer
+            // executions than all come before it.
+            let first = |told: &str| told.split(' ').next().and_then(|it| it.parse::<u64>().ok());
+            if ended.contains("panic:") && first(&ended) < first(&expected) {
+                continue;
             }
             assert_eq!(
                 ended, expected,
