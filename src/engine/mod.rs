@@ -76,8 +76,8 @@
 //! [`max_branches`](Builder::max_branches), [`max_threads`](Builder::max_threads) and
 //! [`max_permutations`](Builder::max_permutations). The others are about Rust code, and have none.
 //!
-//! `examples/engine_interpreter.rs` explores programs of a small language, and
-//! `examples/engine_messages.rs` a simulation of nodes that send each other messages.
+//! `examples/engine/interpreter.rs` explores programs of a small language, and
+//! `examples/engine/messages.rs` a simulation of nodes that send each other messages.
 
 mod misuse;
 mod operation;

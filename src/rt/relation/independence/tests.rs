@@ -51,21 +51,23 @@ fn classes_of_one_object_that_are_not_total_have_slots_of_their_own() {
 fn table() -> String {
     let mut out = String::from(
         "# The dependency relation\n\n\
-         Which events on one object may not be swapped. Generated from `src/rt/trace/dependency` by\n\
-         a test (`DPOR_BLESS=1 cargo test --lib dependency` writes it anew).\n\n\
-         A failed compare-exchange is a `Read`, any other read-modify-write a `Write`; a successful\n\
-         `try_lock` and a write lock are an `Acquire`, a failed `try_read` is an `AcquireFailed`. Two `Drop`s conflict only if one of them is the last; which one\n\
-         that is depends on the order, so a pending drop commutes with one that found at least three\n\
-         references. An object with `DropQuiet`s has a `Drop` only where the program asks whether it\n\
-         was the last (`Arc::into_inner`). Two `Arrive`s conflict in the same way, and a `Leave` only with the last of its\n\
-         group. An `Awake` conflicts with the `Notify` that woke it, a `Received` with the `Sent` whose\n\
-         message it takes and, in a bounded channel, with the one it makes room for. Two `Update`s of an atomic\n\
-         conflict unless their functions commute. Of `KeyRead`, `KeyWrite`\n\
-         and `KeyShape` two conflict if their keys are the same, and two `Declared` accesses if the table of\n\
-         their object says so. A `Wait` conflicts with whatever can change a location it has read. A `LetGo`\n\
-         comes after everything that had happened when nothing else could run. Apart from objects, a\n\
-         spawn comes before the child's first event, and the last event of a thread (its `Exit`, if that is one) before\n\
-         a `Join`.\n\n\
+         Which events on one object may not be swapped. Generated from `src/rt/event/class.rs` by\n\
+         a test (`DPOR_BLESS=1 cargo test --lib documented_table` writes it anew).\n\n\
+         A failed compare-exchange is a `Read`, any other read-modify-write a `Write`; a\n\
+         successful `try_lock` and a write lock are an `Acquire`, a failed `try_read` is an\n\
+         `AcquireFailed`. Two `Drop`s conflict only if one of them is the last; which one that is\n\
+         depends on the order, so a pending drop commutes with one that found at least three\n\
+         references. An object with `DropQuiet`s has a `Drop` only where the program asks whether\n\
+         it was the last (`Arc::into_inner`). Two `Arrive`s conflict in the same way, and a\n\
+         `Leave` only with the last of its group. An `Awake` conflicts with the `Notify` that\n\
+         woke it, a `Received` with the `Sent` whose message it takes and, in a bounded channel,\n\
+         with the one it makes room for. Two `Update`s of an atomic conflict unless their\n\
+         functions commute. Of `KeyRead`, `KeyWrite` and `KeyShape` two conflict if their keys\n\
+         are the same, and two `Declared` accesses if the table of their object says so. A `Wait`\n\
+         conflicts with whatever can change a location it has read. A wait that ends because no\n\
+         thread could go on comes after everything that had happened by then. Apart from objects,\n\
+         a spawn comes before the child's first event, and the last event of a thread (its\n\
+         `Exit`, if that is one) before a `Join`.\n\n\
          | class | conflicts with |\n|---|---|\n",
     );
     for class in ALL {
