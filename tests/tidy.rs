@@ -611,7 +611,6 @@ const OPEN_WORDS_LEFT: &[(&str, usize)] = &[
     ("tests/reports/progress.rs", 3),
     ("tests/explored/published.rs", 6),
     ("tests/explored/random_awaits.rs", 4),
-    ("tests/explored/random_live.rs", 1),
     ("tests/explored/random_live/priced.rs", 2),
     ("tests/explored/random_live/program.rs", 9),
     ("tests/explored/random_live/run.rs", 5),

@@ -24,9 +24,9 @@ use crate::rt::thread_main::ThreadMain;
 
 use super::callers::Callers;
 use super::clock::Clock;
-use super::glue::Glue;
 use super::locals::{Local, Locals};
 use super::objects::Table;
+use super::quiet_glue::Glue;
 use super::unwinding::Unwinding;
 use crate::rt::coroutine::{Stretch, suspend};
 use crate::rt::exec::crash_report::{AtEnd, Unshown};

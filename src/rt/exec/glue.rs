@@ -21,19 +21,7 @@ use crate::rt::event::Site;
 use crate::rt::rare::rarely;
 
 use super::context::{Inner, Runtime, with_any};
-use crate::rt::coroutine::Stretch;
-
-/// Glue that is taken for quiet, and runs.
-#[derive(Clone, Copy)]
-pub(crate) struct Glue {
-    /// The address of the counts, and the place at which the value was put into its `Arc`.
-    counts: usize,
-    site: Site,
-    /// The number of the last block that was listed before.
-    listed: u64,
-    /// What [`Runtime::roomy`] was before. Meanwhile each action takes the way that notes it.
-    roomy: Stretch,
-}
+use super::quiet_glue::Glue;
 
 /// Ends the glue that was begun, if one was.
 pub(crate) struct Running {

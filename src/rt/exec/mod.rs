@@ -30,6 +30,7 @@ pub(crate) mod panics;
 pub(crate) mod permitted;
 pub(crate) mod pooled_runtime;
 pub(crate) mod process_exit;
+mod quiet_glue;
 pub(crate) mod recorded_outcome;
 pub(crate) mod restore;
 pub(crate) mod run;

@@ -1,5 +1,5 @@
-//! Is a use behind the free found, and a right one left in peace, where the last of several owners frees a block and it makes
-//! no difference to the program which one that is?
+//! Is a use behind the free found, and a right one left in peace, where the last of several owners
+//! frees a block, and it makes no difference to the program which one that is?
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -16,7 +16,8 @@ struct Node {
     plain: usize,
 }
 
-/// Two threads own nodes, and use one each. The `late` one goes on with `uses` when it has given up what it owned.
+/// Two threads own nodes, and use one each. The `late` one goes on with `uses` when it has given up
+/// its nodes.
 fn owned_by_two(late: usize, uses: fn(*const Node)) {
     let nodes = || Node {
         used: AtomicUsize::new(0),
