@@ -39,8 +39,8 @@ const SURPRISES_MAX: u32 = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Use([ThreadId; 2]);
 
-const NOBODY: ThreadId = ThreadId(u32::MAX);
-const ANYBODY: ThreadId = ThreadId(u32::MAX - 1);
+const NO_THREAD: ThreadId = ThreadId(u32::MAX);
+const ANY_THREAD: ThreadId = ThreadId(u32::MAX - 1);
 /// No thread, because several threads use the atomic, and one has written.
 const CONTENDED: ThreadId = ThreadId(u32::MAX - 2);
 
@@ -75,7 +75,7 @@ impl Contention {
             return false;
         };
         let whose = known.0[usize::from(writes)];
-        whose == thread || whose == ANYBODY
+        whose == thread || whose == ANY_THREAD
     }
 
     /// Notes another event of this thread with this label. Returns its relation to others;
@@ -97,19 +97,9 @@ impl Contention {
         if rarely!(self.surprises > SURPRISES_MAX) {
             return Order::Possible;
         }
-        if self.uses.len() <= object.index() {
-            lengthen(&mut self.uses, object.index() + 1, || Use([NOBODY; 2]));
-        }
-        let known = &mut self.uses[object.index()];
-        let Use([reads, written]) = *known;
-        let is_written = writes || written != NOBODY;
-        let is_alone = reads == NOBODY || reads == thread;
-        let by = if is_alone { thread } else { ANYBODY };
-        *known = Use(match (by, is_written) {
-            (ANYBODY, true) => [CONTENDED; 2],
-            (_, true) => [by; 2],
-            (_, false) => [by, NOBODY],
-        });
+        let written = if writes { thread } else { NO_THREAD };
+        let known = self.of_object(object);
+        *known = known.and(Use([thread, written]));
         if known.is_contended() {
             Order::PossibleFromNow
         } else {
@@ -174,30 +164,25 @@ impl Contention {
         }
         for (theirs, object) in theirs.uses.iter().zip(objects) {
             let known = |thread: ThreadId| match thread {
-                NOBODY | ANYBODY | CONTENDED => Some(thread),
+                NO_THREAD | ANY_THREAD | CONTENDED => Some(thread),
                 thread => threads.get(thread.index()).copied(),
             };
             let [Some(reads), Some(written)] = theirs.0.map(known) else {
                 return false;
             };
-            if self.uses.len() <= object.index() {
-                lengthen(&mut self.uses, object.index() + 1, || Use([NOBODY; 2]));
-            }
-            let Use([by, own]) = self.uses[object.index()];
-            let by = match (by, reads) {
-                (CONTENDED, _) | (_, CONTENDED) => CONTENDED,
-                (NOBODY, one) | (one, NOBODY) => one,
-                (one, other) if one == other => one,
-                _ => ANYBODY,
-            };
-            let is_written = own != NOBODY || written != NOBODY;
-            self.uses[object.index()] = Use(match (by, is_written) {
-                (CONTENDED, _) | (ANYBODY, true) => [CONTENDED; 2],
-                (_, true) => [by; 2],
-                (_, false) => [by, NOBODY],
-            });
+            let known = self.of_object(*object);
+            *known = known.and(Use([reads, written]));
         }
         true
+    }
+
+    /// The uses of this atomic, none if it is new.
+    #[inline]
+    fn of_object(&mut self, object: ObjectId) -> &mut Use {
+        if self.uses.len() <= object.index() {
+            lengthen(&mut self.uses, object.index() + 1, || Use([NO_THREAD; 2]));
+        }
+        &mut self.uses[object.index()]
     }
 
     /// Whether events on this object may be ordered with events of other threads, as far as is
@@ -205,11 +190,29 @@ impl Contention {
     #[inline]
     pub(super) fn is_on(&self, object: ObjectId) -> bool {
         let known = self.uses.get(object.index());
-        known.is_none_or(|known| known.0[0] == NOBODY || known.is_contended())
+        known.is_none_or(|known| known.0[0] == NO_THREAD || known.is_contended())
     }
 }
 
 impl Use {
+    /// These uses and the others.
+    #[inline]
+    fn and(self, other: Use) -> Use {
+        let (Use([ours, written]), Use([theirs, also])) = (self, other);
+        let by = match (ours, theirs) {
+            (CONTENDED, _) | (_, CONTENDED) => CONTENDED,
+            (NO_THREAD, one) | (one, NO_THREAD) => one,
+            (one, other) if one == other => one,
+            _ => ANY_THREAD,
+        };
+        let is_written = written != NO_THREAD || also != NO_THREAD;
+        Use(match (by, is_written) {
+            (CONTENDED, _) | (ANY_THREAD, true) => [CONTENDED; 2],
+            (_, true) => [by; 2],
+            (_, false) => [by, NO_THREAD],
+        })
+    }
+
     #[inline]
     fn is_contended(self) -> bool {
         self.0[0] == CONTENDED
@@ -329,7 +332,7 @@ mod tests {
                 noted(&mut both, &[of(first), of(second)].concat());
                 let longest = one.uses.len().max(both.uses.len());
                 for known in [&mut one.uses, &mut both.uses] {
-                    lengthen(known, longest, || Use([NOBODY; 2]));
+                    lengthen(known, longest, || Use([NO_THREAD; 2]));
                 }
                 assert_eq!(one.uses, both.uses, "{first:b} {second:b}");
             }

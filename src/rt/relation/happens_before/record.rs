@@ -26,7 +26,7 @@ pub(super) struct Record {
 }
 
 /// Stands for several threads, or for none.
-const NOBODY: ThreadId = ThreadId(u32::MAX);
+const NO_ONE_THREAD: ThreadId = ThreadId(u32::MAX);
 
 impl Empty for Record {
     fn empty(&mut self) {
@@ -47,7 +47,7 @@ impl Record {
             used: 0,
             classes: Classes::NONE,
             changing: 0,
-            owner: NOBODY,
+            owner: NO_ONE_THREAD,
             events: Vec::new(),
             messages: Messages::default(),
         }
@@ -64,14 +64,14 @@ impl Record {
             self.owner = thread;
             return true;
         }
-        self.owner = NOBODY;
+        self.owner = NO_ONE_THREAD;
         false
     }
 
     /// Whether several threads have accessed the object.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
-        self.owner == NOBODY
+        self.owner == NO_ONE_THREAD
     }
 
     /// The position of the latest total event, or 0 if there is none.
@@ -119,7 +119,7 @@ impl Record {
             self.messages.forget(event);
         }
         if self.events.is_empty() {
-            self.owner = NOBODY;
+            self.owner = NO_ONE_THREAD;
         }
     }
 }
