@@ -620,6 +620,12 @@ impl Engine {
     ) -> Result<(Announced, Doing), Misuse> {
         let order = SeqCst;
         let plain = |object, kind| Ok((Announced { object, kind }, Doing::Plain));
+        let rmw = |rmw, operand| OpKind::Rmw {
+            order,
+            rmw,
+            operand,
+            blind: false,
+        };
         match operation {
             Operation::Access { object, access } => {
                 let relation = match self.relations.is_empty() {
@@ -646,32 +652,8 @@ impl Engine {
             Operation::Store { word, value } => {
                 plain(self.word(word)?, OpKind::Store { order, value })
             }
-            Operation::Add { word, value } => {
-                let rmw = Rmw::Add;
-                let operand = value;
-                plain(
-                    self.word(word)?,
-                    OpKind::Rmw {
-                        order,
-                        rmw,
-                        operand,
-                        blind: false,
-                    },
-                )
-            }
-            Operation::Swap { word, value } => {
-                let rmw = Rmw::Swap;
-                let operand = value;
-                plain(
-                    self.word(word)?,
-                    OpKind::Rmw {
-                        order,
-                        rmw,
-                        operand,
-                        blind: false,
-                    },
-                )
-            }
+            Operation::Add { word, value } => plain(self.word(word)?, rmw(Rmw::Add, value)),
+            Operation::Swap { word, value } => plain(self.word(word)?, rmw(Rmw::Swap, value)),
             Operation::CompareExchange {
                 word,
                 expected,

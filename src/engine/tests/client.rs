@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::run;
 use crate::config::Builder;
-use crate::engine::{Access, Ended, Engine, Execution, Operation, Outcome, Relation, Thread, Turn};
+use crate::engine::{Access, Ended, Engine, Execution, Operation, Outcome, Relation, Thread};
 use crate::rt::engine::testing::{Ins, Program, Val, key_of};
 use crate::rt::event::operation::{ObjectKind, OpKind, Rmw, Touch};
 use crate::rt::relation::happens_before::HappensBefore;
@@ -174,20 +175,12 @@ pub(super) fn execute(program: &Program, execution: &mut Execution<'_>) -> Ended
         program,
         frames: vec![Frame::default(); program.threads.len() - 1],
     };
-    loop {
-        let thread = match execution.turn().expect("a right call") {
-            Turn::Begins(thread) => thread,
-            Turn::Ran(thread, outcome) => {
-                code.happened(thread.0, outcome);
-                thread
-            }
-            Turn::Ended(ended) => return ended,
-        };
-        match code.advance(thread.0) {
-            Some(operation) => execution.announce(thread, operation).expect("its turn"),
-            None => execution.finish_thread(thread).expect("its turn"),
+    run(execution, |_, Thread(thread), outcome| {
+        if let Some(outcome) = outcome {
+            code.happened(thread, outcome);
         }
-    }
+        code.advance(thread)
+    })
 }
 
 /// Explores a program; the keys are those of the core.

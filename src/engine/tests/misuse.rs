@@ -1,5 +1,6 @@
 //! Wrong calls are errors that name the call.
 
+use super::run;
 use crate::config::{Builder, Memory};
 use crate::engine::{Access, Ended, Engine, Misuse, Operation, Relation, Thread, Turn};
 
@@ -177,26 +178,15 @@ fn a_program_that_does_not_repeat_itself_is_told() {
     while let Some(mut execution) = engine.begin().expect("the one before has ended") {
         nth += 1;
         let mut made = [0; 2];
-        loop {
-            let thread = match execution.turn().expect("a right call") {
-                Turn::Begins(thread) => thread,
-                Turn::Ran(thread, _) => {
-                    made[thread.0] += 1;
-                    thread
-                }
-                Turn::Ended(ended) => {
-                    ends.push(ended);
-                    break;
-                }
-            };
-            let word = nth.min(2);
-            match made[thread.0] {
-                0 => execution.announce(thread, WRITE),
-                1 => execution.announce(thread, Operation::Store { word, value: 1 }),
-                _ => execution.finish_thread(thread),
+        let word = nth.min(2);
+        ends.push(run(&mut execution, |_, Thread(thread), outcome| {
+            made[thread] += usize::from(outcome.is_some());
+            match made[thread] {
+                0 => Some(WRITE),
+                1 => Some(Operation::Store { word, value: 1 }),
+                _ => None,
             }
-            .expect("its turn");
-        }
+        }));
     }
     assert!(matches!(ends.last(), Some(Ended::Diverged(_))), "{ends:?}");
     assert!(engine.is_aborted());

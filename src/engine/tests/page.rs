@@ -1,39 +1,32 @@
 //! The examples of the page about Frontrun's engine.
 
+use super::run;
 use crate::config::Builder;
-use crate::engine::{Access, Ended, Engine, Execution, Operation, Thread, Turn};
+use crate::engine::{Access, Ended, Engine, Execution, Operation, Outcome, Thread};
 
 /// Threads that make these accesses, each on an object. Returns the end.
-fn run(
+fn run_accesses(
     execution: &mut Execution<'_>,
     threads: &[Vec<(u32, Access)>],
     mut happens: impl FnMut(usize, usize),
 ) -> Ended {
     let mut made = vec![0; threads.len()];
-    loop {
-        let thread = match execution.turn().expect("a right call") {
-            Turn::Begins(thread) => thread,
-            Turn::Ran(thread, _) => {
-                happens(thread.0, made[thread.0]);
-                made[thread.0] += 1;
-                thread
-            }
-            Turn::Ended(ended) => return ended,
-        };
-        match threads[thread.0].get(made[thread.0]) {
-            Some(&(object, access)) => execution
-                .announce(thread, Operation::Access { object, access })
-                .expect("its turn"),
-            None => execution.finish_thread(thread).expect("its turn"),
+    run(execution, |_, Thread(thread), outcome| {
+        if outcome.is_some() {
+            happens(thread, made[thread]);
+            made[thread] += 1;
         }
-    }
+        let &(object, access) = threads[thread].get(made[thread])?;
+        Some(Operation::Access { object, access })
+    })
 }
 
 /// The number of executions of threads that make these accesses.
 fn executions(threads: &[Vec<(u32, Access)>]) -> u64 {
     let mut engine = Engine::new(&Builder::new(), threads.len()).expect("fit settings");
     while let Some(mut execution) = engine.begin().expect("the one before has ended") {
-        assert_eq!(run(&mut execution, threads, |_, _| ()), Ended::Complete);
+        let ended = run_accesses(&mut execution, threads, |_, _| ());
+        assert_eq!(ended, Ended::Complete);
     }
     assert!(engine.is_complete());
     assert_eq!(engine.pruned(), 0);
@@ -49,7 +42,7 @@ fn the_counter_of_the_page_is_explored_step_by_step() {
     let mut results = Vec::new();
     while let Some(mut execution) = engine.begin().expect("the one before has ended") {
         let (mut counter, mut local) = (0, [0; 2]);
-        run(&mut execution, &threads, |thread, step| match step {
+        run_accesses(&mut execution, &threads, |thread, step| match step {
             0 => local[thread] = counter,
             _ => counter = local[thread] + 1,
         });
@@ -140,58 +133,39 @@ fn the_four_kinds_of_access_conflict_as_the_page_says() {
 #[test]
 fn locks_order_and_a_bound_leaves_out_what_the_page_leaves_out() {
     // Read and write under a lock: the update is not lost, and there are two orders.
-    let run = |settings: &Builder| {
+    let explored = |settings: &Builder| {
         let mut engine = Engine::new(settings, 2).expect("fit settings");
         while let Some(mut execution) = engine.begin().expect("the one before has ended") {
             let mut made = [0; 2];
-            loop {
-                let thread = match execution.turn().expect("a right call") {
-                    Turn::Begins(thread) => thread,
-                    Turn::Ran(thread, _) => {
-                        made[thread.0] += 1;
-                        thread
-                    }
-                    Turn::Ended(ended) => {
-                        assert_eq!(ended, Ended::Complete);
-                        break;
-                    }
-                };
-                let object = 0;
-                let operation = match made[thread.0] {
-                    0 => Operation::Acquire(0),
-                    1 => Operation::Access {
-                        object,
-                        access: Access::Read,
-                    },
-                    2 => Operation::Access {
-                        object,
-                        access: Access::Write,
-                    },
-                    3 => Operation::Release(0),
-                    _ => {
-                        execution.finish_thread(thread).expect("its turn");
-                        continue;
-                    }
-                };
-                execution.announce(thread, operation).expect("its turn");
-            }
+            let ended = run(&mut execution, |_, Thread(thread), outcome| {
+                made[thread] += usize::from(outcome.is_some());
+                let access = |access| Operation::Access { object: 0, access };
+                match made[thread] {
+                    0 => Some(Operation::Acquire(0)),
+                    1 => Some(access(Access::Read)),
+                    2 => Some(access(Access::Write)),
+                    3 => Some(Operation::Release(0)),
+                    _ => None,
+                }
+            });
+            assert_eq!(ended, Ended::Complete);
         }
         engine
     };
-    let engine = run(&Builder::new());
+    let engine = explored(&Builder::new());
     assert_eq!((engine.executions(), engine.bound()), (2, None));
     let bounded = Builder {
         preemption_bound: Some(0),
         ..Builder::new()
     };
-    let engine = run(&bounded);
+    let engine = explored(&bounded);
     assert_eq!(engine.executions(), 2);
     assert!(engine.bound().is_some());
     let limited = Builder {
         max_permutations: Some(1),
         ..Builder::new()
     };
-    let engine = run(&limited);
+    let engine = explored(&limited);
     assert_eq!(engine.executions(), 1);
     assert!(!engine.is_complete() && !engine.is_aborted());
 }
@@ -202,44 +176,32 @@ fn spawned_threads_have_numbers_and_are_joined() {
     let mut sums = Vec::new();
     while let Some(mut execution) = engine.begin().expect("the one before has ended") {
         let (mut steps, mut children, mut order) = ([0; 3], Vec::new(), Vec::new());
-        loop {
-            let thread = match execution.turn().expect("a right call") {
-                Turn::Begins(thread) => thread,
-                Turn::Ran(thread, outcome) => {
-                    if let crate::engine::Outcome::Spawned(child) = outcome {
-                        children.push(child);
-                    } else if thread.0 > 0 {
-                        order.push(thread);
-                    }
-                    steps[thread.0] += 1;
-                    thread
+        let ended = run(&mut execution, |execution, thread, outcome| {
+            if let Some(outcome) = outcome {
+                if let Outcome::Spawned(child) = outcome {
+                    children.push(child);
+                } else if thread.0 > 0 {
+                    order.push(thread);
                 }
-                Turn::Ended(ended) => {
-                    assert_eq!(ended, Ended::Complete);
-                    break;
-                }
-            };
-            let operation = match (thread.0, steps[thread.0]) {
-                (0, 0 | 1) => Operation::Spawn,
-                (0, 2) => Operation::Join(children[0]),
-                (0, 3) => Operation::Join(children[1]),
+                steps[thread.0] += 1;
+            }
+            match (thread.0, steps[thread.0]) {
+                (0, 0 | 1) => Some(Operation::Spawn),
+                (0, 2) => Some(Operation::Join(children[0])),
+                (0, 3) => Some(Operation::Join(children[1])),
                 (0, _) => {
                     assert_eq!(order.len(), 2, "both were joined");
                     assert!(execution.is_finished(children[0]));
-                    execution.finish_thread(thread).expect("its turn");
-                    continue;
+                    None
                 }
-                (_, 0) => Operation::Access {
+                (_, 0) => Some(Operation::Access {
                     object: 0,
                     access: Access::Write,
-                },
-                _ => {
-                    execution.finish_thread(thread).expect("its turn");
-                    continue;
-                }
-            };
-            execution.announce(thread, operation).expect("its turn");
-        }
+                }),
+                _ => None,
+            }
+        });
+        assert_eq!(ended, Ended::Complete);
         assert_eq!(children, [Thread(1), Thread(2)]);
         assert_eq!(execution.threads(), 3);
         sums.push(order);
