@@ -163,34 +163,20 @@ impl<'a> Watch<'a> {
             driver.look_out_no_more();
         }
         let takes_loops_for_steps = settings.takes_loops_for_steps();
+        let waits = match waits {
+            Some(waits) => FirstWaits::taken_up(waits, takes_loops_for_steps),
+            None => FirstWaits::new(takes_loops_for_steps),
+        };
         Watch {
-            settings,
-            start,
             before: driver.stats.begun(),
             progress: Progress::new(start, settings),
             checkpoint,
-            site,
-            stopped: None,
-            is_workers: false,
-            keeps_nothing: false,
-            met_older: false,
-            uses_cells: false,
             follows,
-            failed: false,
-            waits: match waits {
-                Some(waits) => FirstWaits::taken_up(waits, takes_loops_for_steps),
-                None => FirstWaits::new(takes_loops_for_steps),
-            },
             outcomes: outcomes.map(Box::new),
             met,
             weak,
-            changes: 0,
-            unseen_wakers: Vec::new(),
             takes_loops_for_steps,
-            asks: false,
-            hintless: 0,
-            rounds: Vec::new(),
-            looked_at: LOOKED_AT_MIN,
+            ..Watch::that_has_seen_nothing(settings, (start, site), waits)
         }
     }
 
@@ -201,6 +187,18 @@ impl<'a> Watch<'a> {
         (start, site): (Instant, Site),
         waits: Vec<FirstWait>,
     ) -> Watch<'a> {
+        let waits = FirstWaits::asked_before(waits, false);
+        Watch {
+            is_workers: true,
+            ..Watch::that_has_seen_nothing(settings, (start, site), waits)
+        }
+    }
+
+    fn that_has_seen_nothing(
+        settings: &'a Builder,
+        (start, site): (Instant, Site),
+        waits: FirstWaits,
+    ) -> Watch<'a> {
         Watch {
             settings,
             start,
@@ -209,13 +207,13 @@ impl<'a> Watch<'a> {
             checkpoint: None,
             site,
             stopped: None,
-            is_workers: true,
+            is_workers: false,
             keeps_nothing: false,
             met_older: false,
             uses_cells: false,
             follows: false,
             failed: false,
-            waits: FirstWaits::asked_before(waits, false),
+            waits,
             outcomes: None,
             met: PlacesMet::default(),
             weak: None,

@@ -214,10 +214,6 @@ impl Builder {
 
     /// Returns why the work of an exploration with these settings cannot be shared.
     pub(crate) fn not_shared_because(&self) -> Option<String> {
-        let is_bounded = self
-            .preemption_bound
-            .or(self.switch_bound)
-            .or(self.delay_bound);
         if self.memory == Memory::C11 {
             return Some("memory is C11's (DPOR_MEMORY)".to_owned());
         }
@@ -225,7 +221,7 @@ impl Builder {
             let name = self.algorithm.name();
             return Some(format!("the algorithm is `{name}` (DPOR_ALGORITHM)"));
         }
-        if is_bounded.is_some() {
+        if self.bound().is_some() {
             return Some("a bound is set".to_owned());
         }
         if self.order != Order::DepthFirst {
