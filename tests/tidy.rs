@@ -739,7 +739,7 @@ const LONG_COMMENTS_LEFT: &[(&str, usize)] = &[
     ("tests/reports/progress.rs", 1),
     ("tests/explored/published.rs", 7),
     ("tests/explored/random_awaits.rs", 6),
-    ("tests/explored/random_live.rs", 7),
+    ("tests/explored/random_live.rs", 6),
     ("tests/explored/random_live/priced.rs", 5),
     ("tests/explored/random_live/program.rs", 7),
     ("tests/explored/random_live/run.rs", 4),

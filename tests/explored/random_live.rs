@@ -195,8 +195,8 @@ fn verdict_by_std(program: &Program) -> Option<Result<(), String>> {
         let missing: Vec<_> = expected.difference(&explored.outcomes).collect();
         return Some(Err(format!("{another:?} misses {missing:?}")));
     }
-    // Where a thread asks whether another one has finished, or a destructor tells something, the exploration begins anew,
-    // and where there is a deadlock, it does not tell how many executions it had.
+    // Where a thread asks whether another one has finished, or a destructor makes an event, the
+    // exploration begins anew; and one that ends with a deadlock tells no number of executions.
     let executions = match optimal.counts {
         Some((executions, _)) => Some(executions as usize),
         None if program.has(|op| matches!(op, Op::IsFinished(_))) || program.shares() => None,
