@@ -83,16 +83,21 @@ impl Builder {
         }
     }
 
-    /// Returns the bound that is set.
-    #[track_caller]
-    pub(crate) fn bound(&self) -> Option<Bound> {
+    /// Returns all bounds that are set, of which there may be one.
+    fn bounds_set(&self) -> impl Iterator<Item = Bound> {
         let bounds = [
             self.preemption_bound.map(Bound::Preemptions),
             self.switch_bound.map(Bound::Switches),
             self.delay_bound.map(Bound::Delays),
             (self.stale_bound.filter(|_| self.memory == Memory::C11)).map(Bound::OldValues),
         ];
-        let mut bounds = bounds.into_iter().flatten();
+        bounds.into_iter().flatten()
+    }
+
+    /// Returns the bound that is set.
+    #[track_caller]
+    pub(crate) fn bound(&self) -> Option<Bound> {
+        let mut bounds = self.bounds_set();
         let bound = bounds.next();
         if let (Some(one), Some(other)) = (bound, bounds.next()) {
             panic!(
@@ -221,7 +226,7 @@ impl Builder {
             let name = self.algorithm.name();
             return Some(format!("the algorithm is `{name}` (DPOR_ALGORITHM)"));
         }
-        if self.bound().is_some() {
+        if self.bounds_set().next().is_some() {
             return Some("a bound is set".to_owned());
         }
         if self.order != Order::DepthFirst {
