@@ -153,7 +153,8 @@ struct Hub<'a> {
     tasks: Mutex<Tasks>,
     /// For a worker: there may be a task. For the lead: the workers may be at the end.
     changed: Condvar,
-    /// Number of workers without a task.
+    /// Number of workers without a task. Those that have not begun yet are among them: how many
+    /// parts are given away does not depend on the time that an OS thread takes to begin.
     hungry: AtomicUsize,
     /// Whether workers stop before their next execution.
     stops: AtomicBool,
@@ -287,7 +288,7 @@ impl Exploration<'_> {
             job,
             tasks: Mutex::default(),
             changed: Condvar::new(),
-            hungry: AtomicUsize::new(0),
+            hungry: AtomicUsize::new(workers),
             stops: AtomicBool::new(false),
             begun: (0..workers).map(|_| Begun::default()).collect(),
         };
@@ -302,11 +303,12 @@ impl Exploration<'_> {
                 }
                 let hub = &hub;
                 let work = move || hub.work(worker);
-                if let Err(error) = thread.spawn_scoped(scope, work)
-                    && worker == 0
-                {
-                    hub.stop(None);
-                    panic!("dpor: the system has no OS thread for a worker: {error}");
+                if let Err(error) = thread.spawn_scoped(scope, work) {
+                    hub.hungry.fetch_sub(1, Relaxed);
+                    if worker == 0 {
+                        hub.stop(None);
+                        panic!("dpor: the system has no OS thread for a worker: {error}");
+                    }
                 }
             }
             self.watch_workers(&hub);
@@ -469,17 +471,19 @@ impl Hub<'_> {
         let ends = Ends(self);
         let mut pool = stacks(self.job.settings.stack_size);
         let log = Log::new(None, false);
-        while let Some((number, whole, is_void)) = self.next() {
+        let mut is_hungry = true;
+        while let Some((number, whole, is_void)) = self.next(is_hungry) {
+            is_hungry = false;
             let (stage, done) = self.explore(number, (&whole, &is_void), (&mut pool, &log), worker);
             self.end(number, stage, done);
         }
         drop(ends);
     }
 
-    /// Waits for a task. `None` once there is none and none will come.
-    fn next(&self) -> Option<(u64, Arc<Vec<u8>>, Arc<AtomicBool>)> {
+    /// Waits for a task, for a worker that counts as hungry or not. `None` once there is none and
+    /// none will come.
+    fn next(&self, mut is_hungry: bool) -> Option<(u64, Arc<Vec<u8>>, Arc<AtomicBool>)> {
         let mut tasks = self.tasks();
-        let mut is_hungry = false;
         loop {
             let stops = self.stops.load(Relaxed);
             let is_waiting = |task: &&mut Task| {

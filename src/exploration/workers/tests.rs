@@ -231,7 +231,8 @@ fn workers_do_a_part_of_the_work() {
         shared().set((0, 0));
         let report = settings(3).explore(model).expect("it passes");
         let (tasks, executions) = shared().get();
-        assert!(tasks > 3, "{name}: {tasks} tasks");
+        // The system may let one worker do all; it gives parts away all the same.
+        assert!(tasks >= 3, "{name}: {tasks} tasks");
         assert!(2 * executions > report.executions, "{name}: {executions}");
     }
 }
