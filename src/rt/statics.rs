@@ -19,7 +19,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::rt::engine::checkpoint::Statics;
 use crate::rt::event::operation::ObjectKind;
@@ -69,10 +69,11 @@ thread_local! {
 /// The contents of the memory of an initialisation in progress.
 pub(crate) const ONCE_RUNS: u8 = 1;
 
-/// The time that a thread outside waits for an exploration that meets no static, and that an
-/// exploration waits for a thread outside. The exploration may wait for the thread in a way that
-/// this module does not see, for example in a join of a thread of std's.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Number of looks, [`ABOUT_TO`] apart, that a thread outside waits for an exploration that meets
+/// no static, and that an exploration waits for a thread outside. The exploration may wait for the
+/// thread in a way that this module does not see, for example in a join of a thread of std's. On a
+/// machine with much to do the looks are further apart, as the steps of the exploration are.
+const PATIENCE: u32 = 1_000;
 
 /// The longest time that an operation takes that was about to begin.
 const ABOUT_TO: Duration = Duration::from_millis(1);
@@ -140,16 +141,17 @@ fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
     if in_vain.contains(&address) {
         return found;
     }
-    let since = Instant::now();
-    let look = || {
+    let mut looks = 0;
+    let mut look = || {
+        looks += 1;
         std::thread::sleep(ABOUT_TO);
-        at_rest(address, kind).unwrap_or(found)
+        (at_rest(address, kind).unwrap_or(found), looks < PATIENCE)
     };
     loop {
         IS_WAITING.store(true, SeqCst);
-        let mut now = look();
-        while is_in_use(kind, now) && since.elapsed() < PATIENCE {
-            now = look();
+        let (mut now, mut is_patient) = look();
+        while is_in_use(kind, now) && is_patient {
+            (now, is_patient) = look();
         }
         IS_WAITING.store(false, SeqCst);
         if is_in_use(kind, now) {
@@ -157,7 +159,7 @@ fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
             return now;
         }
         // A thread may just have been about to take the lock again.
-        now = look();
+        now = look().0;
         if !is_in_use(kind, now) {
             return now;
         }
@@ -186,26 +188,32 @@ fn is_in_use(kind: ObjectKind, memory: u64) -> bool {
 /// static, and an exploration uses statics, the thread waits until that exploration is over.
 #[cold]
 pub(crate) fn wait_outside(address: usize) {
-    if !ABOUT_TO_USE.load(SeqCst) {
-        ABOUT_TO_USE.store(true, SeqCst);
-    }
-    if !IS_TAKEN.load(SeqCst)
-        || WAITS_FOR_NOBODY.get()
-        || !contain(std::ptr::without_provenance(address))
-    {
+    if !is_taken() || WAITS_FOR_NOBODY.get() || !contain(std::ptr::without_provenance(address)) {
         return;
     }
-    let (mut met, mut since) = (MET.load(Relaxed), Instant::now());
-    while IS_TAKEN.load(SeqCst) && !IS_WAITING.load(SeqCst) {
+    let (mut met, mut looks) = (MET.load(Relaxed), 0);
+    while is_taken() && !IS_WAITING.load(SeqCst) {
         std::thread::sleep(ABOUT_TO);
         let now = MET.load(Relaxed);
         if now != met {
-            (met, since) = (now, Instant::now());
-        } else if since.elapsed() > PATIENCE {
+            (met, looks) = (now, 0);
+        } else {
+            looks += 1;
+        }
+        if looks > PATIENCE {
             WAITS_FOR_NOBODY.set(true);
             return;
         }
     }
+}
+
+/// Whether an exploration has the right. The next one to get it learns that a thread has looked,
+/// and may be about to use a static.
+fn is_taken() -> bool {
+    if !ABOUT_TO_USE.load(SeqCst) {
+        ABOUT_TO_USE.store(true, SeqCst);
+    }
+    IS_TAKEN.load(SeqCst)
 }
 
 /// Whether the address is in the memory of a program or library, where statics are, and not on a

@@ -157,7 +157,7 @@ fn an_exploration_that_is_under_way_waits_for_its_turn_when_it_meets_its_first_s
     let use_static = || {
         assert_eq!(COUNT.fetch_add(1, SeqCst), 3);
         BUSY.store(true, Ordering::Relaxed);
-        (0..1_000).for_each(|_| std::thread::yield_now());
+        a_moment();
         assert_eq!(COUNT.load(SeqCst), 4);
     };
     for _ in 0..20 {
@@ -199,6 +199,14 @@ fn a_lock_in_a_static_is_not_poisoned_when_an_execution_begins() {
     }
 }
 
+/// Lets other OS threads go on. Where the machine has much to do, each of these takes milliseconds,
+/// and a thread that waits for an exploration has patience for a second.
+fn a_moment() {
+    for _ in 0..10 {
+        std::thread::yield_now();
+    }
+}
+
 /// A test that calls no model may use a static that another test's models use, at the same time.
 #[test]
 fn a_static_is_used_outside_when_the_exploration_that_uses_it_is_over() {
@@ -219,10 +227,7 @@ fn a_static_is_used_outside_when_the_exploration_that_uses_it_is_over() {
         });
         drop(COUNT.lock().unwrap());
         HAS_BEGUN.store(true, SeqCst);
-        // The other OS thread has time enough to do it now.
-        for _ in 0..1_000 {
-            std::thread::yield_now();
-        }
+        a_moment();
         other.join().unwrap();
     });
     outside.join().unwrap();
@@ -238,9 +243,7 @@ fn a_static_lock_that_is_held_outside_is_waited_for() {
             let mut guard = LOCK.lock().unwrap();
             held.wait();
             // The model begins meanwhile, or later.
-            for _ in 0..1_000 {
-                std::thread::yield_now();
-            }
+            a_moment();
             *guard = 1;
         });
         held.wait();
