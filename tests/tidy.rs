@@ -161,7 +161,7 @@ fn sources(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folders with sources of the library, and of the command beside it.
+/// The folders with sources of the library, and of the commands beside it.
 const SOURCES: &[&str] = &[
     "src",
     "tests",
@@ -169,6 +169,8 @@ const SOURCES: &[&str] = &[
     "examples",
     "crates/cargo-dpor/src",
     "crates/cargo-dpor/tests",
+    "crates/dpor-fleet/src",
+    "crates/dpor-fleet/tests",
 ];
 
 /// The files under these folders, each as (path from the root of the crate, text).
@@ -483,7 +485,7 @@ fn no_test_is_skipped_in_silence() {
 
 #[test]
 fn every_file_begins_with_the_concept_that_it_holds() {
-    for (file, text) in texts(&["src", "crates/cargo-dpor/src"]) {
+    for (file, text) in texts(&["src", "crates/cargo-dpor/src", "crates/dpor-fleet/src"]) {
         assert!(text.starts_with("//!"), "{file} does not begin with `//!`");
     }
 }

@@ -10,8 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What tests may need: `chromium`, and `lines`, a build that knows the lines of its frames.
-const ALL: [&str; 2] = ["chromium", "lines"];
+/// What tests may need: `chromium`; `lines`, a build that knows the lines of its frames; and, in
+/// the crate `dpor-fleet`, `postgresql`.
+const ALL: [&str; 3] = ["chromium", "lines", "postgresql"];
 
 /// Where Chromium is, if it is installed. A test without it is skipped, with `why` for a reason.
 ///
