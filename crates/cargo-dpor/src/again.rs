@@ -9,24 +9,39 @@ use crate::Exit;
 use crate::build_flags::BuildFlags;
 use crate::cargo_args::CargoArgs;
 use crate::cli;
+use crate::debugger::{self, Debugger};
 use crate::last_run::{self, LastRun, is_of, stem};
 use crate::project::{Project, cargo};
 use crate::run::wait_for_children;
 use crate::summary::Line;
 
-pub(crate) fn replay(arguments: &cli::Replay) -> Result<Exit> {
-    let project = Project::read(arguments.manifest_path.clone())?;
+pub(crate) fn replay(arguments: &cli::Again) -> Result<Exit> {
+    let debugger = arguments.debugger.then(Debugger::find).transpose()?;
+    let project = Project::read(arguments.of.manifest_path.clone())?;
     let run = LastRun::read(&project)?;
-    let line = &run.failure(arguments.test.as_deref())?.line;
+    let line = &run.failure(arguments.of.test.as_deref())?.line;
     let schedule = saved(&run, line)?;
     say!(
         "replays {} with the schedule in {}",
         line.name(),
         schedule.display()
     );
-    let mut command = command(&project, &run, line)?;
-    command.env("DPOR_REPLAY", format!("@{}", schedule.display()));
+    let replayed = format!("@{}", schedule.display());
     wait_for_children();
+    if let Some(debugger) = debugger {
+        let Some(program) = debugger::build(built(&project, &run, line)?)? else {
+            return Ok(Exit::NotBuilt);
+        };
+        let mut command = debugger.command(arguments.batch);
+        command.arg(program).args(harness(line));
+        debugger::as_under_cargo(&mut command, project.package(line.package.as_deref())?);
+        set(&mut command, &run);
+        command.env("DPOR_REPLAY", replayed);
+        command.status().context("the debugger")?;
+        return Ok(Exit::Success);
+    }
+    let mut command = command(&project, &run, line)?;
+    command.env("DPOR_REPLAY", replayed);
     let status = command.status().context("cargo")?;
     if status.success() {
         say!("the failure has not come again");
@@ -126,6 +141,29 @@ fn saved(run: &LastRun, line: &Line) -> Result<PathBuf> {
 
 /// Returns the command that runs the test of this model alone, and shows all of its output.
 pub(crate) fn command(project: &Project, run: &LastRun, line: &Line) -> Result<Command> {
+    let mut command = built(project, run, line)?;
+    command.arg("--").args(harness(line));
+    set(&mut command, run);
+    Ok(command)
+}
+
+/// The arguments of the test's program that run the test alone and show all of its output.
+fn harness(line: &Line) -> Vec<&str> {
+    let exact = |test| vec!["--exact", test, "--nocapture", "--include-ignored"];
+    line.test().map_or_else(Vec::new, exact)
+}
+
+/// Sets the variables of the last run.
+fn set(command: &mut Command, run: &LastRun) {
+    command.envs(&run.settings).envs(last_run::settings());
+    command
+        .env("DPOR_SUMMARY", "0")
+        .env_remove("DPOR_TRACE")
+        .env_remove("DPOR_REPLAY");
+}
+
+/// Returns the command that builds and runs the program of this model.
+fn built(project: &Project, run: &LastRun, line: &Line) -> Result<Command> {
     let package = line.package.as_deref().unwrap_or_default();
     let target = project.target_arguments(package, &line.target);
     ensure!(
@@ -141,16 +179,8 @@ pub(crate) fn command(project: &Project, run: &LastRun, line: &Line) -> Result<C
         .args(target);
     command.arg("--target-dir").arg(&run.target_directory);
     command.args(&run.build);
-    if let Some(test) = line.test() {
-        command.args(["--", "--exact", test, "--nocapture", "--include-ignored"]);
-    }
     let here = std::env::current_dir().context("the current directory")?;
     let cfgs = run.cfgs.iter().cloned().collect();
     BuildFlags::new(&here, &CargoArgs::new(&run.build), &cfgs)?.apply(&mut command);
-    command.envs(&run.settings).envs(last_run::settings());
-    command
-        .env("DPOR_SUMMARY", "0")
-        .env_remove("DPOR_TRACE")
-        .env_remove("DPOR_REPLAY");
     Ok(command)
 }

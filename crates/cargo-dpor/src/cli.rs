@@ -31,7 +31,7 @@ pub(crate) enum Action {
     /// Build and run the tests under the cfg, and show a table of their models.
     Test(Test),
     /// Run a failure of the last `cargo dpor test` again.
-    Replay(Replay),
+    Replay(Again),
     /// Print the path of the page that shows a failure of the last `cargo dpor test`.
     Report(Report),
     /// Show one execution of a test, also one that passes.
@@ -116,6 +116,19 @@ pub(crate) enum Memory {
     Sc,
     /// C11 alone.
     C11,
+}
+
+#[derive(Args)]
+pub(crate) struct Again {
+    #[command(flatten)]
+    pub(crate) of: Replay,
+    /// Run it under gdb or lldb, which stops at the panic. Not for failures without one: there the
+    /// debugger runs to the end.
+    #[arg(long)]
+    pub(crate) debugger: bool,
+    /// With --debugger: print the stack at the panic, and end.
+    #[arg(long, requires = "debugger")]
+    pub(crate) batch: bool,
 }
 
 /// A test of the last run.

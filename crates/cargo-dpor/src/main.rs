@@ -12,6 +12,7 @@ mod again;
 mod build_flags;
 mod cargo_args;
 mod cli;
+mod debugger;
 mod explain;
 mod harness;
 mod init;

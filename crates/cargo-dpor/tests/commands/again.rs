@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Crate, models};
+use crate::support::{Crate, has, models};
 
 #[test]
 fn a_failure_is_reported_once_and_comes_again() {
@@ -65,6 +65,36 @@ fn a_failure_is_reported_once_and_comes_again() {
     made.dpor(&["replay"])
         .with(0)
         .says(&["the failure has not come again"]);
+}
+
+#[test]
+fn a_debugger_stops_where_the_failure_is_raised() {
+    let made = Crate::with_dpor("debugged");
+    made.write("tests/failing.rs", &models::failing());
+    made.dpor(&["test", "--test", "failing"]).with(1);
+    // Without one, before anything is built.
+    let nowhere = made.path("").display().to_string();
+    let told = made.dpor_with(&["replay", "--debugger"], &[("PATH", &nowhere)]);
+    let told = told.with(2).err;
+    assert!(
+        told.contains("no debugger is in PATH; --debugger looks for rust-gdb, gdb,"),
+        "{told}"
+    );
+    if !has("gdb", &["--version"]) {
+        return;
+    }
+    let told = made.dpor(&["replay", "--debugger", "--batch"]).with(0).out;
+    let stack = told.rsplit("Breakpoint 1, ").next().expect("a stop");
+    // The schedule has been followed, and the first panic is that of the assertion.
+    let frames = [
+        "rust_panic",
+        "assert_failed",
+        "failing::counts",
+        "failing::loses",
+    ];
+    for frame in frames {
+        assert!(stack.contains(frame), "{frame} is not in\n{told}");
+    }
 }
 
 #[test]

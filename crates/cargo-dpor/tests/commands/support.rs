@@ -133,13 +133,13 @@ impl Crate {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The target directory of all crates.
     /// The summary of the last run.
     pub(crate) fn summary(&self) -> String {
         let file = self.state().join("summary.json");
         std::fs::read_to_string(file).expect("a summary")
     }
 
+    /// The target directory of all crates.
     fn target(&self) -> PathBuf {
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("target")
     }
@@ -194,14 +194,17 @@ pub(crate) fn ended(command: &mut Command) -> Ended {
     }
 }
 
-/// Whether nextest is installed. A test without it says so, past the harness.
+/// Whether nextest is installed.
 pub(crate) fn has_nextest() -> bool {
-    let found = Command::new("cargo")
-        .args(["nextest", "--version"])
-        .output();
+    has("cargo", &["nextest", "--version"])
+}
+
+/// Whether this command succeeds. A test without it says so, past the harness.
+pub(crate) fn has(program: &str, arguments: &[&str]) -> bool {
+    let found = Command::new(program).args(arguments).output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        let said = "skipped: cargo-nextest is not installed";
+        let said = format!("skipped: `{program} {}` does not run", arguments.join(" "));
         let _ = writeln!(std::io::stderr(), "{said}");
         if let Some(file) = std::env::var_os("DPOR_TEST_SKIPPED") {
             let file = std::fs::File::options()
