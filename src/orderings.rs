@@ -16,9 +16,8 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 
-use crate::config::{Builder, Memory};
+use crate::config::{Builder, Memory, features};
 use crate::exploration::explored_seeing;
 use crate::exploration::replay_command;
 use crate::exploration::saved_failure::target_directory;
@@ -510,7 +509,7 @@ impl fmt::Display for OrderingsReport {
 }
 
 /// A report as a line of JSON.
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Line<'a> {
     test: Option<&'a str>,
     /// The number of the model among those of the test.
@@ -520,7 +519,7 @@ struct Line<'a> {
     orderings: Vec<Row<'a>>,
 }
 
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Row<'a> {
     place: String,
     operation: &'a str,
@@ -530,7 +529,7 @@ struct Row<'a> {
     fails: Vec<Fails<'a>>,
 }
 
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Fails<'a> {
     ordering: &'a str,
     kind: &'a str,
@@ -573,6 +572,9 @@ fn line(report: &OrderingsReport, test: Option<&str>, model: u64) -> String {
 /// Appends the report to `dpor/orderings.jsonl` in the target directory; returns the file, if it
 /// was written. Tests of several processes append to the file, each line with one write.
 pub(crate) fn keep(report: &OrderingsReport, test: Option<&str>, model: u64) -> Option<PathBuf> {
+    if !features::JSON {
+        return None;
+    }
     let program = std::env::current_exe().ok()?;
     let directory = target_directory(&program)?.join("dpor");
     std::fs::create_dir_all(&directory).ok()?;

@@ -129,6 +129,11 @@ const ONLY: &[(&str, &str)] = &[
     ("generator::", "src/rt/coroutine.rs"),
     ("scoped_tls::", "src/rt/exec/context.rs"),
     ("tracing::", "src/rt/exec/log.rs"),
+    ("tracing_subscriber::", "src/rt/exec/log.rs"),
+    ("indicatif::", "src/exploration/progress/bar.rs"),
+    ("console::", "src/exploration/progress/bar.rs"),
+    ("postcard::", "src/rt/engine/checkpoint/graphs.rs"),
+    ("serde_json_core::", "src/rt/report/json.rs"),
 ];
 
 /// Rooms that are pure: each is a function of its arguments.

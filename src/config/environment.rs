@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tracing_subscriber::filter::Targets;
+use crate::rt::exec::log::Filter;
 
 use crate::config::{Executions, LOOM, Shard};
 
@@ -116,7 +116,7 @@ impl Environment<'_> {
             Some(text) => Some(match text.trim() {
                 "0" => Ok(false),
                 "1" => Ok(true),
-                filter => match filter.parse::<Targets>() {
+                filter => match Filter::parse(filter) {
                     // No crate has one of these names, so `true` or `false` is a mistake and no
                     // filter.
                     Ok(_) if !matches!(filter, "true" | "false") => Err(filter.to_owned()),

@@ -11,11 +11,10 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tracing_subscriber::filter::Targets;
-
 use crate::config::environment::{Environment, variable};
 use crate::rt::coroutine::largest_stack;
 use crate::rt::event::weakened::Weakened;
+use crate::rt::exec::log::Filter;
 
 /// Whether this build has loom's signatures, and with them loom's notion of a leak, where loom and
 /// std disagree. Items with another type in the two builds use `cfg` directly.
@@ -898,6 +897,7 @@ impl Builder {
     /// Checks that each setting has a valid value. An error names the setting, its value and the
     /// valid values.
     pub(crate) fn check_values(&self) -> Result<(), String> {
+        features::check(self)?;
         let largest = largest_stack();
         if self.stack_size > largest {
             return Err(format!(
@@ -989,11 +989,11 @@ impl Builder {
     }
 
     /// Returns the filter for the test's log, which is shown in every execution.
-    pub(crate) fn targets(&self) -> Result<Option<Targets>, String> {
+    pub(crate) fn targets(&self) -> Result<Option<Filter>, String> {
         let Some(text) = &self.log_filter else {
             return Ok(None);
         };
-        let filter = text.parse().map_err(|error| {
+        let filter = Filter::parse(text).map_err(|error| {
             format!(
                 "log_filter = `{text}` (DPOR_LOG): expected something such as `debug` or \
                  `my_crate=trace,other=warn`: {error}"
@@ -1004,6 +1004,7 @@ impl Builder {
 }
 
 pub(crate) mod environment;
+pub(crate) mod features;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unknown_variables;

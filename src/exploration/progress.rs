@@ -7,32 +7,27 @@
 //! seems to hang. The exploring thread draws between two executions; no other thread and no
 //! execution takes part.
 
+#[cfg(feature = "progress")]
+mod bar;
+#[cfg(not(feature = "progress"))]
+#[path = "progress/bar/off.rs"]
+mod bar;
+
 use std::io::Write;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-
 use crate::config::Builder;
+use crate::exploration::progress::bar::Bar;
 use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;
 use crate::rt::object::machine::WaitsAt;
 use crate::rt::plural::counted;
 use crate::verdict::estimated::{at_least, estimated};
 
-/// The bars on the terminal: each of several concurrent explorations has a line.
-static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
-
 thread_local! {
     /// The result of [`captured`], which takes a while to compute.
     static CAPTURED: bool = captured();
 }
-
-/// Whether the bars are hidden. This does not change, and asking the bars takes a lock.
-static HIDDEN: LazyLock<bool> = LazyLock::new(|| BARS.is_hidden());
-
-/// The least number of columns for a bar. With fewer there is room for its text only.
-const ROOMY: u16 = 75;
 
 /// The most executions between two readings of the clock.
 const CHECKED_AFTER: u32 = 1 << 10;
@@ -111,7 +106,7 @@ enum Style {
     /// The user wants no progress.
     Nothing,
     /// One line that is redrawn; `None` before it is drawn for the first time.
-    Bar(Option<ProgressBar>),
+    Bar(Option<Bar>),
     /// A line every few seconds.
     Lines,
     /// One line, if the exploration takes long.
@@ -138,7 +133,7 @@ impl Progress {
         let style = match wanted.unwrap_or_else(|| !captured()) {
             false if wanted.is_none() && !ends => Style::Once,
             false => Style::Nothing,
-            true if *HIDDEN => Style::Lines,
+            true if bar::hidden() => Style::Lines,
             true => Style::Bar(None),
         };
         let awaits = match settings.await_loops {
@@ -219,10 +214,13 @@ impl Progress {
                     if one_at_a_time() {
                         eprintln!();
                     }
-                    BARS.add(ProgressBar::no_length())
+                    Bar::add()
                 });
-                let columns = console::Term::stderr().size().1;
-                draw(bar, text, share, columns);
+                let percent = match share {
+                    Share::Done(percent, _) => Some(percent),
+                    _ => None,
+                };
+                bar.draw(text, percent);
             }
         }
     }
@@ -249,15 +247,14 @@ impl Progress {
         if let Style::Bar(bar) = &mut self.style
             && let Some(bar) = bar.take()
         {
-            bar.finish_and_clear();
-            BARS.remove(&bar);
+            bar.remove();
         }
     }
 }
 
 /// Prints above the bars, if there are any.
 pub(crate) fn above(print: impl FnOnce()) {
-    BARS.suspend(print);
+    bar::above(print);
 }
 
 /// Prints this above the bars, past the output that the test harness captures: the harness does not
@@ -293,27 +290,6 @@ fn first_hint(driver: &Driver) -> Option<Site> {
     at_hint
         .filter(|_| machine.limits.learnt.awaits.is_empty() && !driver.is_weak())
         .map(|waited| waited.site)
-}
-
-/// Draws a bar for this part of the total with a text, on a terminal of this width.
-fn draw(bar: &ProgressBar, text: String, share: Share, columns: u16) {
-    let percent = match share {
-        Share::Done(percent, _) if columns >= ROOMY => Some(percent),
-        _ => None,
-    };
-    let template = match percent {
-        Some(_) => "dpor: [{bar:20}] {wide_msg}",
-        None => "dpor: {wide_msg}",
-    };
-    // The templates are constant and well-formed.
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("#>-"));
-    }
-    bar.set_message(text);
-    bar.update(|state| {
-        state.set_pos(percent.unwrap_or_default());
-        state.set_len(100);
-    });
 }
 
 /// Whether the test harness captures the output of this thread. The harness runs each test in a
@@ -382,7 +358,6 @@ fn round(number: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::rt::engine::estimate::MOST;
-    use indicatif::{InMemoryTerm, ProgressDrawTarget};
 
     #[test]
     fn the_line_tells_executions_estimate_time_and_test_and_fits_a_terminal() {
@@ -482,33 +457,5 @@ mod tests {
         );
         let on = text(Awaits::On);
         assert!(!on.contains("DPOR_AWAIT_LOOPS"), "{on}");
-    }
-
-    /// Returns the text on a terminal of this width after a bar was drawn there, at 10 and then at
-    /// 250 executions of 1000, and the text after the bar is removed.
-    fn drawn(columns: u16) -> (String, String) {
-        let terminal = InMemoryTerm::new(5, columns);
-        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
-        let bars = MultiProgress::with_draw_target(target);
-        let mut bar = Some(bars.add(ProgressBar::no_length()));
-        for begun in [10, 250] {
-            let share = Share::Done(begun / 10, 1000.0);
-            let text = line((begun, 0), share, Duration::from_secs(1), None);
-            let bar = bar.as_ref().expect("not gone yet");
-            draw(bar, text, share, columns);
-        }
-        let seen = terminal.contents();
-        if let Some(bar) = bar.take() {
-            bar.finish_and_clear();
-        }
-        (seen, terminal.contents())
-    }
-
-    #[test]
-    fn a_bar_has_one_line_on_any_terminal_and_none_at_the_end() {
-        let wide = "dpor: [#####>--------------] 250 executions (25 % of about 1000), 1 s";
-        assert_eq!(drawn(100), (wide.to_owned(), String::new()));
-        let narrow = "dpor: 250 executions (25 % of";
-        assert_eq!(drawn(30), (narrow.to_owned(), String::new()));
     }
 }

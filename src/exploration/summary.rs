@@ -17,9 +17,8 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 
-use crate::config::{Builder, Shard, Summary};
+use crate::config::{Builder, Shard, Summary, features};
 use crate::exploration::saved_failure::{target_directory, unnumbered};
 use crate::rt::event::Site;
 use crate::rt::report::json;
@@ -31,7 +30,7 @@ use crate::verdict::report::{Passed, Verdict};
 use crate::verdict::weak::WeakMemory;
 
 /// The explorations at one place by one test, as a line of the file.
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Line {
     /// Distinguishes this run of the tests from an earlier one.
     run: &'static str,
@@ -67,7 +66,8 @@ struct Line {
 }
 
 /// The explorations of a line that were a part.
-#[derive(Default, Serialize)]
+#[derive(Default)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Parts {
     models: u64,
     executions: u64,
@@ -78,7 +78,7 @@ struct Parts {
 }
 
 /// The further passes for one kind of behaviour.
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Pass {
     kind: &'static str,
     /// Number of passes.
@@ -91,7 +91,7 @@ struct Pass {
 }
 
 /// An assumption of at least one of the explorations.
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Assumed {
     kind: &'static str,
     places: Vec<String>,
@@ -144,7 +144,8 @@ pub(crate) fn add(settings: &Builder, site: Site, explored: &Result<Passed, Box<
     let file = match &settings.summary {
         Summary::Nothing => return,
         Summary::File(file) => Some(file.as_path()),
-        Summary::Target => in_target_directory(),
+        Summary::Target if features::JSON => in_target_directory(),
+        Summary::Target => return,
     };
     if let Some(file) = file {
         add_to(file, settings.shard, site, &Explored::of(explored));

@@ -11,8 +11,6 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use serde::Serialize;
-
 use crate::config::Builder;
 use crate::exploration::checkpoint_file::{Checkpoint, fnv};
 use crate::exploration::progress::above_captured;
@@ -31,7 +29,7 @@ const FORMAT: u64 = 1;
 const ROOT: &str = "root";
 
 /// A result, without its checksum.
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Told<'a> {
     format: u64,
     identity: BTreeMap<&'static str, &'a str>,
@@ -53,7 +51,7 @@ struct Told<'a> {
 }
 
 /// The first failure.
-#[derive(Serialize)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 struct Failed<'a> {
     schedule: &'a str,
     report: &'a str,

@@ -14,7 +14,7 @@ use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::Found;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::record::Record;
-use crate::rt::report::{dot, html, json, log, places, text};
+use crate::rt::report::{dot, log, places, text};
 
 /// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +117,9 @@ impl Failure {
     /// races, outcome.
     ///
     /// The format has a version number and is described in `docs/REPORTS.md`.
+    #[cfg(feature = "json")]
     pub fn json(&self) -> String {
-        json::render(&self.execution())
+        crate::rt::report::json::render(&self.execution())
     }
 
     /// Returns the execution as a graph in the language of Graphviz.
@@ -133,8 +134,9 @@ impl Failure {
     ///
     /// The page has a lane per thread, a slider that steps through the events, and the value of
     /// each object at the selected event.
+    #[cfg(feature = "page")]
     pub fn html(&self) -> String {
-        html::render(&self.execution())
+        crate::rt::report::html::render(&self.execution())
     }
 
     /// Returns the report to print. After the first failure of this process it leaves out the test

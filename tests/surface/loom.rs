@@ -174,7 +174,7 @@ macro_rules! rows {
         } "with loom's signatures, a block from these functions that is not freed is a leak, as is that of an `Arc`; other blocks count only if `Builder::check_leaks` is set";
         modelled "`future`" {
             [block_on = || future::block_on(async { 1_u8 })]
-        } "always available; the features `futures` and `checkpoint` exist and do nothing";
+        } "always available; the feature `futures` exists and does nothing";
         modelled "`future::AtomicWaker`" as future::AtomicWaker {
             [new: fn() -> This] [register: fn(&This, Waker)] [register_by_ref: fn(&This, &Waker)]
             [wake: fn(&This)] [take_waker: fn(&This) -> Option<Waker>] [impl Debug] [impl Default]

@@ -179,6 +179,7 @@ fn built(project: &Project, run: &LastRun, line: &Line) -> Result<Command> {
         .args(target);
     command.arg("--target-dir").arg(&run.target_directory);
     command.args(&run.build);
+    command.args(project.features(&[package], false));
     let here = std::env::current_dir().context("the current directory")?;
     let cfgs = run.cfgs.iter().cloned().collect();
     BuildFlags::new(&here, &CargoArgs::new(&run.build), &cfgs)?.apply(&mut command);

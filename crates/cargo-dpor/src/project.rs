@@ -11,6 +11,10 @@ use cargo_metadata::{Dependency, Metadata, MetadataCommand, Package, Target, Tar
 /// The name of the library's package.
 pub(crate) const DPOR: &str = "dpor";
 
+/// The features of the library without which it writes no summary or page, and cannot share an
+/// exploration.
+const FEATURES: [&str; 4] = ["log", "progress", "page", "checkpoint"];
+
 pub(crate) struct Project {
     metadata: Metadata,
     /// The manifest that the user names.
@@ -126,6 +130,39 @@ impl Project {
             |member: &&Package| packages.is_empty() || packages.contains(&member.name.as_str());
         let mut members = self.members().into_iter().filter(selected);
         members.any(|member| member.name.as_str() == DPOR || depends(member))
+    }
+
+    /// Returns cargo's arguments that switch on what the commands here need of the library, where
+    /// it has no default features, in the members that cargo selects: these packages, or all, or
+    /// those of the current directory.
+    pub(crate) fn features(&self, packages: &[&str], all: bool) -> Vec<String> {
+        let here = || self.package(None).ok().map(|package| &package.id);
+        let root = self.metadata.workspace_root.join("Cargo.toml");
+        let selected = |member: &&Package| match packages {
+            [] if all => true,
+            [] => match here() {
+                Some(id) if member.manifest_path != root => *id == member.id,
+                _ => self.metadata.workspace_default_members.contains(&member.id),
+            },
+            names => names.contains(&member.name.as_str()),
+        };
+        let members = self.members().into_iter().filter(selected);
+        let dependencies = members.flat_map(|member| &member.dependencies);
+        // Under its name in the manifest, and only if it is used: it may be optional. By default
+        // the features are on. Cargo locks no package that the command line alone asks for, and so
+        // asks the registry each time.
+        let names: BTreeSet<&str> = dependencies
+            .filter(|it| it.name == DPOR && !it.uses_default_features)
+            .map(|it| it.rename.as_deref().unwrap_or(&it.name))
+            .collect();
+        let wanted = names
+            .iter()
+            .flat_map(|name| FEATURES.map(|feature| format!("{name}?/{feature}")));
+        let wanted: Vec<String> = wanted.collect();
+        match &wanted[..] {
+            [] => Vec::new(),
+            wanted => vec!["--features".to_owned(), wanted.join(",")],
+        }
     }
 
     /// Returns cargo's arguments for the target with this name of the compiler's, in this package.

@@ -38,6 +38,9 @@ pub(crate) fn test(arguments: &cli::Test) -> Result<Exit> {
     run.settings.extend(settings(arguments));
     wait_for_children();
 
+    let is_pattern = packages.is_empty() && !passed_on.values(&["-p", "--package"]).is_empty();
+    let all = is_pattern || passed_on.has(&["--workspace", "--all"]);
+    let features = project.features(&packages, all);
     let command = |extra: &[&str]| {
         let mut command = cargo();
         command.args(match arguments.nextest {
@@ -47,7 +50,7 @@ pub(crate) fn test(arguments: &cli::Test) -> Result<Exit> {
         if !passed_on.has(&["--target-dir"]) && passed_on.values(&["--target-dir"]).is_empty() {
             command.arg("--target-dir").arg(&run.target_directory);
         }
-        command.args(extra).args(passed_on.own());
+        command.args(extra).args(&features).args(passed_on.own());
         flags.apply(&mut command);
         command
     };

@@ -14,6 +14,11 @@
 //! stores it in a file adds an identification and a checksum. The reader still checks every number,
 //! so that a damaged checkpoint leads to a refusal and nothing worse.
 
+#[cfg(feature = "checkpoint")]
+mod graphs;
+#[cfg(not(feature = "checkpoint"))]
+#[path = "checkpoint/graphs/off.rs"]
+mod graphs;
 pub(crate) mod parts;
 pub(crate) mod suspended;
 
@@ -168,8 +173,7 @@ pub(crate) fn encode(
         }
         out.number(open.executed.into());
     });
-    let graphs = postcard::to_allocvec(&unfinished.graphs);
-    let graphs = graphs.map_err(|error| format!("the search over graphs: {error}"))?;
+    let graphs = graphs::encode(&unfinished.graphs)?;
     out.list(&graphs, |out, &byte| out.bytes.push(byte));
     out.suspended(&unfinished.suspended);
     Ok(out.bytes)
@@ -268,7 +272,7 @@ pub(crate) fn decode(
     })?;
     let length = from.length()?;
     let (graphs, rest) = from.bytes.split_at_checked(length)?;
-    let (graphs, unread) = postcard::take_from_bytes::<Option<SavedGraphs>>(graphs).ok()?;
+    let graphs = graphs::decode(graphs)?;
     let fits = graphs
         .as_ref()
         .is_none_or(|graphs| graphs.threads as usize <= threads && graphs.objects.len() <= objects);
@@ -281,7 +285,7 @@ pub(crate) fn decode(
         suspended.frames.is_empty(),
     ];
     let is_one = parts.iter().filter(|is_absent| !**is_absent).count() == 1;
-    let whole = fits && is_one && from.bytes.is_empty() && unread.is_empty();
+    let whole = fits && is_one && from.bytes.is_empty();
     let unfinished = Unfinished {
         points,
         open,

@@ -17,8 +17,6 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::iter::successors;
 
-use serde::{Deserialize, Serialize};
-
 use rustc_hash::FxBuildHasher;
 
 use crate::rt::event::mix::STEP;
@@ -60,7 +58,8 @@ pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, mut new: impl FnMut() -
 }
 
 /// A thread of the explored program, as an index into [`Names`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ThreadId(pub(crate) u32);
 
 impl ThreadId {
@@ -79,7 +78,8 @@ impl fmt::Debug for ThreadId {
 }
 
 /// A shared object, as an index into [`Names`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ObjectId(pub(crate) u32);
 
 impl ObjectId {

@@ -6,8 +6,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::class::{ALL, Class, Classes};
 use crate::rt::event::id::ObjectId;
 use crate::rt::event::notification::notification;
@@ -27,7 +25,8 @@ pub(crate) enum Nature {
 
 /// The name of an event in its trace. It is one word, because each step writes it and reads it soon
 /// after: a processor stalls on a read of memory that it has just written in pieces.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Label(u64);
 
 impl Label {

@@ -10,13 +10,12 @@ mod touch;
 
 use std::sync::atomic::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::id::{ObjectId, ThreadId};
 pub(crate) use crate::rt::event::operation::atomic::{
     ADDRESS_BITS, ADDRESS_MIN, AtomicType, Rmw, TASK_AWAITED, TASK_DONE, address_in,
 };
 pub(crate) use crate::rt::event::operation::touch::{KINDS_MAX, Key, Touch};
+#[cfg(feature = "checkpoint")]
 use crate::rt::event::ordering::OrderingAs;
 
 /// The kind of an object, which decides the operations on it.
@@ -51,7 +50,8 @@ pub(crate) struct Operation {
 }
 
 /// The question that a choice answers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Choice {
     /// A value that the test asks for.
     Value,
@@ -68,7 +68,8 @@ pub(crate) enum Choice {
 }
 
 /// The reason why a thread stops in an execution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Reason {
     /// `assume(false)`.
     Assumed,
@@ -83,20 +84,21 @@ pub(crate) enum Reason {
 }
 
 /// The verb of an operation, with its operands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum OpKind {
     // Atomics. Values are the bits of the type, zero-extended.
     Load {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
     },
     Store {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
         value: u64,
     },
     Rmw {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
         rmw: Rmw,
         operand: u64,
@@ -105,9 +107,9 @@ pub(crate) enum OpKind {
         blind: bool,
     },
     CompareExchange {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         success: Ordering,
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         failure: Ordering,
         expected: u64,
         new: u64,

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
 
-use serde::{Deserialize, Serialize};
-
 /// Whether a read with this ordering, or a fence, acquires.
 pub(crate) fn acquires(order: Ordering) -> bool {
     matches!(order, Acquire | AcqRel | SeqCst)
@@ -15,7 +13,8 @@ pub(crate) fn releases(order: Ordering) -> bool {
 }
 
 /// [`Ordering`] in a checkpoint.
-#[derive(Serialize, Deserialize)]
+#[cfg(feature = "checkpoint")]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[serde(remote = "Ordering")]
 #[non_exhaustive]
 pub(crate) enum OrderingAs {

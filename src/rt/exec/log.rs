@@ -1,10 +1,10 @@
 //! Which modelled thread writes which line of the program's own log?
 //!
-//! The only file that names `tracing`. While an exploration runs, a [`Collector`] is the default
-//! subscriber of its OS thread, unless the user has set one. The collector knows which modelled
-//! thread logs a line, and keeps a stack of spans for each; to any other subscriber all modelled
-//! threads are one. The lines and spans that it keeps belong to one execution and are forgotten
-//! when the next execution begins.
+//! The only file that names `tracing`; without the feature `log`, `log/off.rs` stands in its place.
+//! While an exploration runs, a [`Collector`] is the default subscriber of its OS thread, unless
+//! the user has set one. The collector knows which modelled thread logs a line, and keeps a stack
+//! of spans for each; to any other subscriber all modelled threads are one. The lines and spans
+//! that it keeps belong to one execution and are forgotten when the next execution begins.
 //!
 //! While an exploration runs no line is formatted, unless the user wants to see every execution:
 //! formatting takes as long as the rest of the execution or longer, and the log of nearly all
@@ -40,6 +40,17 @@ use crate::rt::rare::rarely;
 /// The most lines that are kept of one execution. Of more lines the last ones are kept.
 const LINES_MAX: usize = 1000;
 
+/// Which lines are shown.
+#[derive(Clone)]
+pub(crate) struct Filter(Targets);
+
+impl Filter {
+    pub(crate) fn parse(text: &str) -> Result<Filter, String> {
+        let parsed = text.parse().map(Filter);
+        parsed.map_err(|error: tracing_subscriber::filter::ParseError| error.to_string())
+    }
+}
+
 /// The log of the execution that runs.
 pub(crate) struct Log(Pooled<Ears>);
 
@@ -59,7 +70,7 @@ struct Shared {
     kept: Mutex<Kept>,
     /// The filter for the lines of every execution that are shown. A failed execution keeps no
     /// other lines then.
-    filter: Option<Targets>,
+    filter: Option<Filter>,
     /// Whether lines are shown.
     loud: bool,
     /// Whether lines are kept, or only their existence is noted.
@@ -84,7 +95,7 @@ struct Span {
 impl Log {
     /// A log. With a filter, every line that the filter lets through is shown at once, and kept.
     /// Without a filter no line is shown, and every line is kept if `keeps` is set.
-    pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
+    pub(crate) fn new(filter: Option<Filter>, keeps: bool) -> Log {
         match (filter, keeps) {
             (None, false) => Log(Pooled::default()),
             (filter, _) => Log::of(filter.is_some(), filter),
@@ -92,7 +103,7 @@ impl Log {
     }
 
     /// A log that keeps lines.
-    fn of(loud: bool, filter: Option<Targets>) -> Log {
+    fn of(loud: bool, filter: Option<Filter>) -> Log {
         let shared = Shared {
             filter,
             loud,
@@ -214,7 +225,7 @@ impl Collector {
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let filter = self.log.filter.as_ref();
-        filter.is_none_or(|filter| filter.would_enable(metadata.target(), metadata.level()))
+        filter.is_none_or(|Filter(filter)| filter.would_enable(metadata.target(), metadata.level()))
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {

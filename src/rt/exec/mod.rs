@@ -21,6 +21,10 @@ pub(crate) mod glue;
 pub(crate) mod held;
 pub(crate) mod interrupts;
 pub(crate) mod locals;
+#[cfg(feature = "log")]
+pub(crate) mod log;
+#[cfg(not(feature = "log"))]
+#[path = "log/off.rs"]
 pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod objects;

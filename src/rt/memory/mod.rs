@@ -34,8 +34,6 @@ mod tests;
 
 use std::sync::atomic::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::Label;
 use graph::Graph;
@@ -45,7 +43,8 @@ use operation::{Fences, OpKind, Operation};
 /// initial value. Names are the same in all executions, whatever else happens in them. Each object
 /// has an initial value of its own: with one name for all of them, a read-modify-write of one
 /// object would look like the rival of one of another object.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct StoreRef {
     /// [`StoreRef::INITIAL`], or the thread's number.
     thread: u32,
@@ -86,7 +85,8 @@ impl StoreRef {
 
 /// What an operation comes out as. The values follow from it. It names no value: addresses differ
 /// from one execution to the next.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Outcome {
     /// A fence, a spawn and a join have one outcome.
     Done,
@@ -102,7 +102,8 @@ pub(crate) enum Outcome {
 }
 
 /// Where a store may go in a modification order that has grown since that was decided.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Interval {
     /// Somewhere behind this store,
     pub(crate) after: StoreRef,
@@ -113,7 +114,8 @@ pub(crate) struct Interval {
 /// An [`Outcome`] as sleep sets and wakeup trees keep it: what it says stays true when other
 /// threads go on. The place of a store is an interval: a later store may come between it and the
 /// one that it went behind.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Decision {
     Done,
     Reads(StoreRef),
@@ -123,7 +125,8 @@ pub(crate) enum Decision {
 }
 
 /// What a thread is about to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Access {
     pub(crate) operation: Operation,
     /// The fences of the thread since its last step.

@@ -9,34 +9,34 @@
 use std::mem::discriminant;
 use std::sync::atomic::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{self, Rmw};
+#[cfg(feature = "checkpoint")]
 use crate::rt::event::ordering::OrderingAs;
 
 /// The verb of an operation, with its operands. Values are the bits of the type, zero-extended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum OpKind {
     Load {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
     },
     Store {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
         value: u64,
     },
     Rmw {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
         rmw: Rmw,
         operand: u64,
     },
     CompareExchange {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         success: Ordering,
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         failure: Ordering,
         expected: u64,
         new: u64,
@@ -44,7 +44,7 @@ pub(crate) enum OpKind {
         spurious: bool,
     },
     Fence {
-        #[serde(with = "OrderingAs")]
+        #[cfg_attr(feature = "checkpoint", serde(with = "OrderingAs"))]
         order: Ordering,
     },
     Spawn {
@@ -115,7 +115,8 @@ impl OpKind {
 }
 
 /// An operation and its object; a fence, a spawn, a join and a wait have none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Operation {
     pub(crate) object: ObjectId,
     pub(crate) kind: OpKind,
@@ -137,7 +138,8 @@ impl Operation {
 
 /// The fences of a thread between two of its steps. Fences that follow each other are as strong as
 /// one or two: a release fence tells what was known before an acquire fence behind it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Fences {
     #[default]
     Nothing,

@@ -16,8 +16,6 @@ mod settled;
 mod spread;
 mod trap;
 
-use serde::{Deserialize, Serialize};
-
 use super::graph::Graph;
 use super::operation::{OpKind, Operation};
 use super::{Access, Decision, Interval, MemoryModel, Outcome};
@@ -53,7 +51,8 @@ pub(crate) enum Free {
 }
 
 /// A step that is asleep, with what its thread is about to do.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Step {
     thread: ThreadId,
     access: Access,

@@ -4,12 +4,11 @@
 //! of a group differs from the others, so the arrivals are ordered like the releases of a reference
 //! count.
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// The state of a barrier.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Barrier {
     /// The number of threads that make a group; at least 1.
     pub(crate) size: u32,

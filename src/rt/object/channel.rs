@@ -8,13 +8,12 @@
 //! the message is taken. A receiver that blocks announces its wait before, because `try_send`
 //! succeeds only while a receiver waits.
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::relation::independence::Nature;
 
 /// The state of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Channel {
     /// The number of messages that the queue holds at most; `None` if the queue is unbounded.
     pub(crate) capacity: Option<u64>,

@@ -5,14 +5,13 @@
 //! a timed wait is no alternative: the wait times out if its wake-up runs before the notification.
 //! So both outcomes are explored as two orders of the two events.
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::notification::SEVERAL;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// The state of a condition variable.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Condvar {
     /// The waiting threads, sorted by a number that is the same for a thread in every process.
     pub(crate) waiting: Vec<(u64, ThreadId)>,

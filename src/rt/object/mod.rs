@@ -23,14 +23,13 @@ pub(crate) mod thread;
 #[cfg(test)]
 pub(crate) mod obligations;
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
 use crate::rt::relation::independence::{Label, Nature};
 
 /// The state of one object.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum State {
     Atomic { ty: AtomicType, value: u64 },
     Mutex(mutex::Mutex),

@@ -1,13 +1,12 @@
 //! What does a mutex do with an operation?
 
-use serde::{Deserialize, Serialize};
-
 use super::NOBODY;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A mutex: its holder, and the number of changes to its data.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Mutex {
     pub(crate) holder: Option<ThreadId>,
     pub(crate) version: u32,

@@ -1,12 +1,11 @@
 //! What does a one-time initialisation do with an operation?
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// The progress of an initialisation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Once {
     Incomplete,
     Running(ThreadId),

@@ -3,15 +3,14 @@
 //! Readers share the lock, and neither readers nor writers are preferred: a reader may acquire the
 //! lock while a writer waits.
 
-use serde::{Deserialize, Serialize};
-
 use super::NOBODY;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A reader-writer lock: its writer or its number of readers, and the number of changes to its
 /// data.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct RwLock {
     pub(crate) writer: Option<ThreadId>,
     pub(crate) readers: u32,

@@ -15,7 +15,6 @@ mod outcome;
 mod told;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 
 use super::facts::facts;
 use super::old_values::{OldValues, Store};
@@ -46,7 +45,8 @@ use told::{Lines, Snippet};
 pub(crate) const FORMAT: u32 = 1;
 
 /// One recorded execution.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Execution {
     /// [`FORMAT`].
     pub(super) format: u32,
@@ -89,7 +89,8 @@ pub(crate) struct Execution {
 }
 
 /// A thread, in the order of the spawns.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Thread {
     /// The path of its births: the number of each spawn from the main thread on.
     pub(super) path: String,
@@ -107,7 +108,8 @@ impl Thread {
 }
 
 /// A shared object, in the order of the first events.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Object {
     pub(super) name: String,
     pub(super) kind: &'static str,
@@ -123,7 +125,8 @@ pub(super) struct Object {
 }
 
 /// An event.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Event {
     pub(super) number: usize,
     pub(super) thread: usize,
@@ -163,7 +166,8 @@ pub(super) struct Event {
 }
 
 /// Two operations; the execution fails only if the first comes first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Decisive {
     pub(super) first: usize,
     /// `None` if the second operation did not happen, because the first one did.
@@ -177,7 +181,8 @@ pub(super) struct Decisive {
 }
 
 /// A fence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Fence {
     pub(super) thread: usize,
     /// The last event before it, or 0.
@@ -187,7 +192,8 @@ pub(super) struct Fence {
 }
 
 /// A line of the program's own log.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Line {
     pub(super) thread: usize,
     /// The last event before it, or 0.
@@ -199,7 +205,8 @@ pub(super) struct Line {
 }
 
 /// A place in the program.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Place {
     pub(super) file: String,
     pub(super) line: u32,
@@ -211,7 +218,8 @@ pub(super) struct Place {
 }
 
 /// Two events.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(super) struct Pair {
     pub(super) first: usize,
     pub(super) second: usize,

@@ -7,7 +7,15 @@ mod elements;
 pub(crate) mod execution;
 mod facts;
 mod holders;
+#[cfg(feature = "page")]
 pub(crate) mod html;
+#[cfg(not(feature = "page"))]
+#[path = "html/off.rs"]
+pub(crate) mod html;
+#[cfg(feature = "json")]
+pub(crate) mod json;
+#[cfg(not(feature = "json"))]
+#[path = "json/off.rs"]
 pub(crate) mod json;
 pub(crate) mod log;
 pub(crate) mod loops;

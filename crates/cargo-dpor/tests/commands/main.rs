@@ -6,5 +6,6 @@
 mod again;
 mod flags;
 mod init;
+mod light;
 mod run;
 mod support;

@@ -3,8 +3,6 @@
 //! The bits of a value are interpreted by its type. Values of all types are passed as 64 bits,
 //! zero-extended.
 
-use serde::{Deserialize, Serialize};
-
 /// In an atomic of type `Task`: the task has ended, though its thread may not have.
 pub(crate) const TASK_DONE: u64 = 1;
 /// In an atomic of type `Task`: a thread waits to be woken then.
@@ -23,7 +21,8 @@ pub(crate) const fn address_in(word: u64) -> usize {
 }
 
 /// The type of an atomic: its width and the interpretation of its bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum AtomicType {
     Bool,
     /// Whether a lock is poisoned, like `Bool`.
@@ -144,7 +143,8 @@ impl AtomicType {
 /// The function by which a read-modify-write computes the new value from the old one and its
 /// operand. Where that depends on the type of the atomic, there is a variant for each type, because
 /// another thread may use the same memory as an atomic of another type.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Rmw {
     Swap,
     Add,

@@ -4,8 +4,6 @@
 //! or a kind of access from a table of the caller. Two touches of one object commute unless one of
 //! them may change what the other one reads or writes (`rt/relation/independence.rs`).
 
-use serde::{Deserialize, Serialize};
-
 use crate::rt::event::class::Class;
 
 /// The number of kinds of access that a table may have.
@@ -16,7 +14,8 @@ const KEY_BITS: u32 = 24;
 
 /// A key of an object, cut to as many bits as a label has room for. Two keys that are cut to the
 /// same number count as one, so that operations on them are dependent rather than independent.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Key(u32);
 
 impl Key {
@@ -34,7 +33,8 @@ impl Key {
 }
 
 /// The way in which an operation touches its object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Touch {
     /// May change anything.
     All,

@@ -5,8 +5,6 @@
 //! that goes on makes those steps again and gets the rest back point by point. What was settled is
 //! found out anew.
 
-use serde::{Deserialize, Serialize};
-
 use super::super::operation::{OpKind, Operation};
 use super::super::{Decision, MemoryModel, Outcome, StoreRef};
 use super::plan::Node;
@@ -15,7 +13,8 @@ use crate::rt::event::id::ObjectId;
 use crate::rt::object::State;
 
 /// A point of the current execution, as [`Level`] has it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SavedLevel {
     sleep: Vec<Step>,
     /// The wakeup tree, each node before its children, with its depth: a sequence may be too long
@@ -25,7 +24,8 @@ pub(crate) struct SavedLevel {
 }
 
 /// A search over graphs with the objects that it has met.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SavedGraphs {
     /// The points up to the one where the next execution branches off.
     pub(crate) levels: Vec<SavedLevel>,

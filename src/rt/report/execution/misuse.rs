@@ -1,14 +1,13 @@
 //! Which memory was used, freed or kept wrongly, and which places of its life are known?
 
-use serde::Serialize;
-
 use super::{Gathering, Place, nth_of};
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::{BadMemory, Block, Effect, Gone, Wrong};
 use crate::rt::report::places::Life;
 
 /// A wrong use of memory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Misuse {
     pub(crate) thread: usize,
     /// The last event of the thread before the wrong use.
@@ -24,7 +23,8 @@ pub(crate) struct Misuse {
 }
 
 /// A heap block. Places are `file:line`, and known only with debug information.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Allocation {
     /// In bytes.
     pub(crate) size: usize,

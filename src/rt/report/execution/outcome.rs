@@ -1,7 +1,5 @@
 //! How did the execution end, and which threads and events have a part in the end?
 
-use serde::Serialize;
-
 use super::misuse::{self, Allocation, Misuse};
 use super::told::Aside;
 use super::{Gathering, Place, kinds};
@@ -13,7 +11,8 @@ use crate::rt::report::holders::holders;
 use crate::rt::report::memory;
 
 /// How an execution ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Outcome {
     pub(crate) kind: &'static str,
     /// The end in one sentence.
@@ -41,7 +40,8 @@ pub(crate) struct Outcome {
 }
 
 /// A panic that was not the end of the execution.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct EarlierPanic {
     pub(crate) thread: usize,
     /// The last event before it, or 0.
@@ -52,7 +52,8 @@ pub(crate) struct EarlierPanic {
 }
 
 /// A thread that waits for ever.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Waiting {
     pub(crate) thread: usize,
     pub(crate) operation: &'static str,
@@ -67,7 +68,8 @@ pub(crate) struct Waiting {
 }
 
 /// Two accesses to the same plain memory that nothing orders.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Unordered {
     /// The name of the memory in the source, if there is one.
     pub(crate) name: Option<String>,
@@ -95,7 +97,8 @@ impl Unordered {
 }
 
 /// An access to plain memory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Touch {
     pub(crate) thread: usize,
     pub(crate) effect: &'static str,
@@ -109,7 +112,8 @@ pub(crate) struct Touch {
 }
 
 /// The difference between a replay and the recorded execution.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Differing {
     /// The number of the event.
     pub(crate) event: usize,
@@ -120,7 +124,8 @@ pub(crate) struct Differing {
 }
 
 /// The announced operation of a thread.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(crate) struct Announced {
     pub(crate) words: String,
     pub(crate) place: Place,

@@ -7,8 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use super::{Gathering, Place};
 use crate::rt::report::source::Sources;
 use crate::rt::report::table::Remarks;
@@ -19,7 +17,8 @@ const CONTEXT: u32 = 3;
 
 /// An action of a thread that is no event: one that the failure is about, or one on the way to the
 /// failure.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(in super::super) struct Aside {
     pub(in super::super) role: &'static str,
     pub(in super::super) thread: usize,
@@ -35,7 +34,8 @@ pub(in super::super) struct Aside {
 }
 
 /// Events, by their numbers, that repeat earlier ones.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(in super::super) struct Fold {
     pub(in super::super) first: usize,
     pub(in super::super) last: usize,
@@ -43,7 +43,8 @@ pub(in super::super) struct Fold {
 }
 
 /// Lines of a source file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub(in super::super) struct Snippet {
     pub(in super::super) file: String,
     /// The number of the first one.
