@@ -124,21 +124,12 @@ impl Project {
         cfgs
     }
 
-    /// Whether one of these packages, or any member if there are none, depends on `dpor`.
-    pub(crate) fn depends(&self, packages: &[&str]) -> bool {
-        let selected =
-            |member: &&Package| packages.is_empty() || packages.contains(&member.name.as_str());
-        let mut members = self.members().into_iter().filter(selected);
-        members.any(|member| member.name.as_str() == DPOR || depends(member))
-    }
-
-    /// Returns cargo's arguments that switch on what the commands here need of the library, where
-    /// it has no default features, in the members that cargo selects: these packages, or all, or
-    /// those of the current directory.
-    pub(crate) fn features(&self, packages: &[&str], all: bool) -> Vec<String> {
+    /// Returns the members that cargo selects: these packages, or all, or those of the current
+    /// directory.
+    fn selected(&self, packages: &[&str], all: bool) -> Vec<&Package> {
         let here = || self.package(None).ok().map(|package| &package.id);
         let root = self.metadata.workspace_root.join("Cargo.toml");
-        let selected = |member: &&Package| match packages {
+        let is_selected = |member: &&Package| match packages {
             [] if all => true,
             [] => match here() {
                 Some(id) if member.manifest_path != root => *id == member.id,
@@ -146,7 +137,19 @@ impl Project {
             },
             names => names.contains(&member.name.as_str()),
         };
-        let members = self.members().into_iter().filter(selected);
+        self.members().into_iter().filter(is_selected).collect()
+    }
+
+    /// Whether a selected member depends on `dpor`.
+    pub(crate) fn depends(&self, packages: &[&str], all: bool) -> bool {
+        let mut members = self.selected(packages, all).into_iter();
+        members.any(|member| member.name.as_str() == DPOR || depends(member))
+    }
+
+    /// Returns cargo's arguments that switch on what the commands here need of the library, where
+    /// it has no default features, in the selected members.
+    pub(crate) fn features(&self, packages: &[&str], all: bool) -> Vec<String> {
+        let members = self.selected(packages, all).into_iter();
         let dependencies = members.flat_map(|member| &member.dependencies);
         // Under its name in the manifest, and only if it is used: it may be optional. By default
         // the features are on. Cargo locks no package that the command line alone asks for, and so

@@ -38,9 +38,7 @@ pub(crate) fn test(arguments: &cli::Test) -> Result<Exit> {
     run.settings.extend(settings(arguments));
     wait_for_children();
 
-    let is_pattern = packages.is_empty() && !passed_on.values(&["-p", "--package"]).is_empty();
-    let all = is_pattern || passed_on.has(&["--workspace", "--all"]);
-    let features = project.features(&packages, all);
+    let features = project.features(&packages, may_be_all(&passed_on, &packages));
     let command = |extra: &[&str]| {
         let mut command = cargo();
         command.args(match arguments.nextest {
@@ -133,6 +131,12 @@ fn packages<'a>(passed_on: &CargoArgs<'a>) -> Vec<&'a str> {
         name.chars().all(plain).then_some(name)
     };
     specs.map(name).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Whether all members may be selected: by an argument, or by a pattern.
+fn may_be_all(passed_on: &CargoArgs<'_>, packages: &[&str]) -> bool {
+    let is_pattern = packages.is_empty() && !passed_on.values(&["-p", "--package"]).is_empty();
+    is_pattern || passed_on.has(&["--workspace", "--all"])
 }
 
 /// Returns the arguments that decide what is built, with a path that holds in any directory.
@@ -250,13 +254,13 @@ fn exit(
         }
         // Nextest has a code of its own for a run without a test.
         if arguments.nextest && told.ran == 0 && status.code() == Some(4) {
-            no_model(project, packages, told);
+            no_model(arguments, project, packages, told);
             return Exit::NoModel;
         }
         return Exit::Failed;
     }
     if run.models.is_empty() {
-        no_model(project, packages, told);
+        no_model(arguments, project, packages, told);
         return Exit::NoModel;
     }
     if !in_part.is_empty() && !arguments.allow_incomplete {
@@ -286,12 +290,13 @@ fn more(models: usize) {
 }
 
 /// Says why no model may have run.
-fn no_model(project: &Project, packages: &[&str], told: &Told) {
+fn no_model(arguments: &cli::Test, project: &Project, packages: &[&str], told: &Told) {
     say!();
-    if !project.depends(packages) {
+    let all = may_be_all(&CargoArgs::new(&arguments.cargo), packages);
+    if !project.depends(packages, all) {
         let manifest = project.root().join("Cargo.toml");
         say!(
-            "no model ran: no package depends on dpor ({}); `cargo dpor init` adds it, and a first test",
+            "no model ran: no selected package depends on dpor ({}); `cargo dpor init` adds it, and a first test",
             manifest.display()
         );
     } else if told.ran == 0 {

@@ -120,7 +120,11 @@ fn a_workspace_member_is_set_up_where_its_manifests_say() {
         .says(&["1 model: 1 complete"]);
     made.dpor(&["test", "-p", "two"])
         .with(4)
-        .says(&["no package depends on dpor"]);
+        .says(&["no selected package depends on dpor"]);
+    // As in the folder of that member.
+    made.dpor(&["test", "--manifest-path", "two/Cargo.toml"])
+        .with(4)
+        .says(&["no selected package depends on dpor"]);
 }
 
 #[test]

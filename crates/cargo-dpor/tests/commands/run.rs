@@ -51,7 +51,7 @@ fn a_crate_without_the_dependency_is_told_of_init() {
     let made = Crate::new("alone", "");
     made.dpor(&["test"])
         .with(4)
-        .says(&["no package depends on dpor", "cargo dpor init"]);
+        .says(&["no selected package depends on dpor", "cargo dpor init"]);
 }
 
 #[test]
