@@ -11,6 +11,8 @@
 //! those that use them next: locks and counts. It leaves an execution open that has a fence, or an
 //! event on an object of another kind.
 
+use crate::rt::engine::weak_memory::reads_word;
+use crate::rt::event::class::Class;
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::OpKind;
@@ -113,16 +115,18 @@ impl Known {
             return false;
         }
         let mut is_all = true;
-        // What comes behind the last access to an atomic, mostly joins, teaches no access.
+        // What comes behind the last access to an atomic, mostly joins, teaches no access. A failed
+        // `try_lock` is such an access to the word of its mutex.
+        let tries = |event: &Event| reads_word(machine, &event.operation);
         let accesses = |event: &Event| {
             let kind = &event.operation.kind;
-            kind.is_atomic() || matches!(kind, OpKind::Wait { .. })
+            kind.is_atomic() || matches!(kind, OpKind::Wait { .. }) || tries(event)
         };
         let last = trace.events().iter().rposition(accesses);
         for position in self.events.len()..last.map_or(0, |last| last + 1) {
             let event = trace.at(position as u32);
             let is_weak = is_weak(machine, event);
-            if position >= kept && is_weak && is_all {
+            if position >= kept && (is_weak || tries(event)) && is_all {
                 is_all = self.has_one_floor(event, (trace, clocks), position as u32);
             }
             if !self.add(event, is_weak, (trace, clocks), position as u32) {
@@ -178,7 +182,7 @@ impl Known {
                 // Whatever comes between has read the same store.
                 return true;
             }
-            if is_store(earlier) && past.knows(earlier.thread, earlier.index) {
+            if (is_store(earlier) || locks(earlier)) && past.knows(earlier.thread, earlier.index) {
                 return false;
             }
         }
@@ -321,6 +325,11 @@ fn is_weak(machine: &Machine, event: &Event) -> bool {
     let object = event.operation.object;
     event.operation.kind.is_atomic()
         && matches!(machine.state(object), State::Atomic { ty, .. } if ty.is_weak())
+}
+
+/// Whether the event locks or unlocks a mutex.
+fn locks(event: &Event) -> bool {
+    matches!(event.label.class(), Class::Acquire | Class::Release)
 }
 
 /// Whether the event is a store or a read-modify-write on an atomic.

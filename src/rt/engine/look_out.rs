@@ -4,7 +4,7 @@
 //! ([`Lookout`]).
 
 use crate::rt::engine::known::Known;
-use crate::rt::engine::weak_memory::{Accesses, released};
+use crate::rt::engine::weak_memory::{Accesses, reads_word, released};
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::event::verdict::Blocked;
@@ -65,9 +65,11 @@ impl LookOut {
         }
         self.taken = self.taken.min(kept);
         self.known.cut(kept);
-        let is_to_atomic = |event: &Event| event.operation.kind.is_atomic();
+        let may_be_weak = |event: &Event| {
+            event.operation.kind.is_atomic() || reads_word(machine, &event.operation)
+        };
         let has_waits = blocked.iter().any(waits);
-        let has_new = trace.events()[kept..].iter().any(is_to_atomic);
+        let has_new = trace.events()[kept..].iter().any(may_be_weak);
         let is_all = !has_waits && (!has_new || self.known.is_all(machine, (trace, clocks), kept));
         if is_all && !cfg!(test) {
             return;

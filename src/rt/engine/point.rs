@@ -63,13 +63,16 @@ impl Point<'_> {
             })
     }
 
-    /// The alternative with which the thread's operation on an atomic comes out as old as C11
-    /// allows; of another operation the ordinary one.
+    /// The alternative with which the thread's operation on an atomic, or its `try_lock`, comes out
+    /// as old as C11 allows; of another operation the ordinary one.
     pub(crate) fn oldest(&self, thread: ThreadId) -> u32 {
-        let is_atomic = |pending: &Pending| pending.operation.kind.is_atomic();
+        let reads = |pending: &Pending| {
+            let kind = pending.operation.kind;
+            kind.is_atomic() || kind == OpKind::TryLock
+        };
         let weak = self
             .weak
-            .filter(|_| self.machine.pending(thread).is_some_and(is_atomic));
+            .filter(|_| self.machine.pending(thread).is_some_and(reads));
         let oldest = weak.and_then(|weak| {
             let all = weak
                 .borrow_mut()

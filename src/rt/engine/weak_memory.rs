@@ -1,10 +1,11 @@
 //! How does an execution of the engine become a graph of C11?
 //!
-//! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic is
-//! a place in its modification order, counted from the end ([`Place`]), so 0 is the newest outcome;
-//! trees and sleep sets name stores instead, because a place means another store when other threads
-//! have gone on. A wait of a loop for an atomic reads a store, too: its alternative is the number
-//! of the location in the set of the wait, from 1, and 256 times the number of newer stores.
+//! A [`WeakMemory`] follows an execution event by event. The alternative of a step on an atomic,
+//! and of a `try_lock` that fails, is a place in its modification order, counted from the end
+//! ([`Place`]), so 0 is the newest outcome; trees and sleep sets name stores instead, because a
+//! place means another store when other threads have gone on. A wait of a loop for an atomic reads
+//! a store, too: its alternative is the number of the location in the set of the wait, from 1, and
+//! 256 times the number of newer stores.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};
@@ -95,6 +96,10 @@ impl Accesses {
         let kind = match kind {
             kind if is_strong => graph::OpKind::Other(kind),
             kind if kind.is_atomic() => graph::OpKind::on_atomic(kind),
+            kind if reads_word(machine, operation) => {
+                debug_assert_eq!(kind, OpKind::TryLock);
+                graph::OpKind::TryLock
+            }
             OpKind::Spawn { child } => graph::OpKind::Spawn { child },
             OpKind::Join { child } => {
                 ended = fences_of(trace, child, machine.events_of(child));
@@ -223,6 +228,13 @@ impl WeakMemory {
             graph::OpKind::Fence { .. }
             | graph::OpKind::Spawn { .. }
             | graph::OpKind::Join { .. } => Some(memory::Outcome::Done),
+            graph::OpKind::TryLock if step == 0 => self.search.model.newest(thread, access),
+            graph::OpKind::TryLock => {
+                let newer = Place::of(step).newer as usize;
+                let place = made.last_place(object).checked_sub(newer)?;
+                let was_locked = self.search.model.was_locked_at(object, place);
+                was_locked.then(|| memory::Outcome::Reads(made.store_at(object, place)))
+            }
             graph::OpKind::Wait { .. } if step == 0 => {
                 Some((self.search.model.newest(thread, access)).unwrap_or(released(0)))
             }
@@ -301,10 +313,13 @@ impl WeakMemory {
                 let graph = model.graph();
                 let object = access.operation.object;
                 let place = graph.place(object, store);
-                let ordinary = graph.outcome_at(access, place);
+                let fails = access.is_to_atomic() && {
+                    let ordinary = graph.outcome_at(access, place);
+                    ordinary.is_some_and(|ordinary| ordinary != outcome)
+                };
                 Place {
                     newer: (graph.last_place(object) - place) as u32,
-                    fails: ordinary.is_some_and(|ordinary| ordinary != outcome),
+                    fails,
                 }
                 .alternative()
             }
@@ -368,7 +383,10 @@ impl WeakMemory {
             let alternative = self.alternative(thread, &access, outcome);
             let is_old = match access.operation.kind {
                 graph::OpKind::Wait { .. } => alternative >= LOCATIONS,
-                kind => kind.is_atomic() && Place::of(alternative).newer > 0,
+                kind => {
+                    (kind.is_atomic() || kind == graph::OpKind::TryLock)
+                        && Place::of(alternative).newer > 0
+                }
             };
             self.search.model.take(thread, &access, outcome);
             let graph = self.search.model.graph().key(is_whole);
@@ -484,6 +502,13 @@ pub(super) fn released(quiescent_at: u32) -> memory::Outcome {
 /// Whether it is the outcome of a wait that was released because no thread could go on.
 pub(crate) fn is_released(outcome: memory::Outcome) -> bool {
     matches!(outcome, memory::Outcome::Other { label, .. } if label.class() == Class::Released)
+}
+
+/// Whether the operation, if it fails, is a relaxed load of the word of a mutex.
+pub(super) fn reads_word(machine: &Machine, operation: &Operation) -> bool {
+    machine.limits.stale_try_lock
+        && operation.kind == OpKind::TryLock
+        && matches!(machine.state(operation.object), State::Mutex(_))
 }
 
 /// The fences of `thread` behind so many of its events.

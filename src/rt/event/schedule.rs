@@ -10,7 +10,8 @@
 //!
 //! After `v2 c11` memory is C11's. Then the outcome of a load or a read-modify-write is twice the
 //! number of stores that are newer than the one that it reads, and of a store twice the number of
-//! those that stay behind it; one more if a compare-exchange fails spuriously.
+//! those that stay behind it; one more if a compare-exchange fails spuriously. A failed `try_lock`
+//! reads the word of its mutex, of which each lock and unlock is a store.
 //!
 //! After `v2 wakes` a wait may end spuriously, which is a choice of the thread, and each thread may
 //! have one such wait; after `v2 wakes*3`, three. After `v2 fails` a weak compare-exchange may fail

@@ -10,6 +10,7 @@ use super::graph::{Event, Graph};
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::memory::operation::OpKind;
+use crate::rt::relation::independence::Class;
 
 /// A set of events.
 type Set = u64;
@@ -85,7 +86,7 @@ pub(super) struct Relations {
     mo: Relation,
     rb: Relation,
     hb: Relation,
-    /// Spawns and joins.
+    /// Spawns and joins, and what unlocks a mutex with what locks it later.
     life: Relation,
     /// For each event its location; fences have none.
     location: Vec<Option<u32>>,
@@ -177,8 +178,9 @@ impl Relations {
         let rb = Relation::of(count, |a, b| a != b && rb.has(a, b));
         let mut relations = Relations {
             count,
-            stores: set(&|event| event.written.is_some()),
-            reads: set(&|event| event.reads().is_some()),
+            // A `try_lock` that fails learns nothing.
+            stores: set(&|event| event.written.is_some() && event.access.is_to_atomic()),
+            reads: set(&|event| event.reads().is_some() && event.access.is_to_atomic()),
             modifies: set(&|event| event.modifies()),
             sequential: set(&|event| event.order == Ordering::SeqCst),
             fences: set(&|event| event.is_fence()),
@@ -200,6 +202,12 @@ impl Relations {
             }
             (Node::End(thread), Node::Event(join)) => {
                 matches!(kind(join), OpKind::Join { child } if child == thread)
+            }
+            (Node::Event(unlock), Node::Event(lock)) => {
+                let class = |event: &Event| event.label().map(|label| label.class());
+                relations.mo.has(a, b)
+                    && class(unlock) == Some(Class::Release)
+                    && class(lock) == Some(Class::Acquire)
             }
             _ => false,
         });

@@ -9,11 +9,14 @@
 //! closes a cycle.
 //!
 //! Other objects than atomics are as strong as under sequential consistency: an operation on one is
-//! enabled, and comes out, by the state that the earlier operations on it have left.
+//! enabled, and comes out, by the state that the earlier operations on it have left. A `try_lock`
+//! of a mutex that fails is a relaxed load of the mutex's word, which the operations that lock and
+//! unlock the mutex write. It learns nothing, not even by an acquire fence behind it: that a word
+//! tells its readers something is nothing that std documents.
 
 use std::sync::atomic::Ordering;
 
-use super::graph::Graph;
+use super::graph::{Graph, LOCKED};
 use super::operation::{Fences, OpKind, Operation};
 use super::psc::Psc;
 use super::{Access, Decision, MemoryModel, Outcome};
@@ -185,8 +188,10 @@ impl C11 {
         access: &Access,
         alternative: u32,
     ) -> Option<(Label, Grant, Option<State>)> {
-        let OpKind::Other(kind) = access.operation.kind else {
-            return None;
+        let kind = match access.operation.kind {
+            OpKind::Other(kind) => kind,
+            OpKind::TryLock => operation::OpKind::TryLock,
+            _ => return None,
         };
         let object = access.operation.object;
         if object == ObjectId::NONE {
@@ -203,6 +208,10 @@ impl C11 {
             return None;
         }
         let outcome = state.apply(thread, &kind, alternative);
+        if access.operation.kind == OpKind::TryLock && !outcome.succeeded() {
+            // It reads the word.
+            return None;
+        }
         let operation = operation::Operation { object, kind };
         let label = state.label(&operation, outcome);
         Some((label, Grant::of(&kind, outcome, label.class()), Some(state)))
@@ -217,6 +226,39 @@ impl C11 {
                 state.map_or(1, |state| state.alternatives(&kind))
             }
             _ => 1,
+        }
+    }
+
+    /// The outcomes of a `try_lock` at the places from its floor on and before `end` with which it
+    /// fails, the newest first: each reads a store that has locked the mutex.
+    pub(super) fn failures_before(
+        &mut self,
+        thread: ThreadId,
+        access: &Access,
+        end: usize,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        outcomes.clear();
+        self.graph.lead(thread, access.fences);
+        let object = access.operation.object;
+        for place in (self.graph.floor(thread, object)..end).rev() {
+            if self.was_locked_at(object, place) {
+                outcomes.push(Outcome::Reads(self.graph.store_at(object, place)));
+            }
+        }
+        self.graph.unlead();
+        outcomes.retain(|&outcome| self.is_in_order(thread, access, outcome));
+    }
+
+    /// Whether the word of a mutex at this place says that it is locked. A mutex may be met locked.
+    pub(crate) fn was_locked_at(&self, object: ObjectId, place: usize) -> bool {
+        let graph = &self.graph;
+        match (place, graph.last_place(object)) {
+            (0, 0) => self.state(object).is_some_and(
+                |state| matches!(state, State::Mutex(mutex) if mutex.holder.is_some()),
+            ),
+            (0, _) => graph.value_at(object, 1) != LOCKED,
+            _ => graph.value_at(object, place) == LOCKED,
         }
     }
 
@@ -325,6 +367,19 @@ impl MemoryModel for C11 {
                 self.graph.unlead();
                 outcomes.retain(|&outcome| self.is_in_order(thread, access, outcome));
             }
+            OpKind::TryLock => {
+                let end = self.graph.last_place(access.operation.object) + 1;
+                self.failures_before(thread, access, end, outcomes);
+                if let Some((label, ..)) = self.other(thread, access, 0) {
+                    outcomes.insert(
+                        0,
+                        Outcome::Other {
+                            alternative: 0,
+                            label,
+                        },
+                    );
+                }
+            }
             OpKind::Other(_) => {
                 outcomes.clear();
                 for alternative in 0..self.alternatives(access) {
@@ -354,6 +409,16 @@ impl MemoryModel for C11 {
                 newest
             }
             OpKind::Fence { .. } | OpKind::Spawn { .. } => Some(Outcome::Done),
+            OpKind::TryLock => Some(match self.other(thread, access, 0) {
+                Some((label, ..)) => Outcome::Other {
+                    alternative: 0,
+                    label,
+                },
+                None => {
+                    let last = self.graph.last_place(object);
+                    Outcome::Reads(self.graph.store_at(object, last))
+                }
+            }),
             _ => (self.graph).outcome_at(access, self.graph.last_place(object)),
         }
     }

@@ -18,7 +18,7 @@ use super::{Access, Decision, Interval, Outcome, StoreRef};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::mix::{STEP, mix};
-use crate::rt::event::operation::{AtomicType, Touch};
+use crate::rt::event::operation::{self, AtomicType, Touch};
 use crate::rt::event::ordering::{acquires, releases};
 use crate::rt::object::State;
 use crate::rt::relation::independence::{Class, Label, ReadSets, clash, ordered};
@@ -86,12 +86,35 @@ struct Location {
 }
 
 /// An object that is no atomic.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 struct Other {
-    /// The events on it, by their positions.
+    /// The events on it, by their positions. A failed `try_lock` that reads the word of its mutex
+    /// is none of them.
     events: Vec<u32>,
     told: Told,
+    /// Of a mutex, the events that lock and unlock it, by their positions. They are the stores of
+    /// its word.
+    stores: Vec<u32>,
+    /// The last event that reads the word as it was before the first of these.
+    readers: u32,
 }
+
+impl Default for Other {
+    fn default() -> Other {
+        Other {
+            events: Vec::new(),
+            told: Told::default(),
+            stores: Vec::new(),
+            readers: NOWHERE,
+        }
+    }
+}
+
+/// The word of a mutex that a thread holds.
+pub(super) const LOCKED: u64 = 1;
+
+/// The word of a mutex that no thread holds.
+const UNLOCKED: u64 = 0;
 
 /// What threads may learn from an object ([`Grant`]).
 #[derive(Clone, Default, PartialEq, Debug)]
@@ -150,7 +173,7 @@ impl Event {
         self.object
     }
 
-    /// Whether it is an access to an atomic.
+    /// Whether it reads or writes an atomic, or the word of a mutex.
     pub(crate) fn is_access(&self) -> bool {
         self.written.is_some() || self.reads().is_some()
     }
@@ -213,6 +236,13 @@ impl Graph {
         let object = ObjectId(self.locations.len() as u32);
         self.meet_atomic(object, ty, initial);
         object
+    }
+
+    /// Adds an object that is no atomic, which gets the next number as its name.
+    #[cfg(test)]
+    pub(crate) fn declare_other(&mut self) -> ObjectId {
+        self.locations.push(None);
+        ObjectId(self.locations.len() as u32 - 1)
     }
 
     /// The atomic has this type, and this value before the first store.
@@ -313,7 +343,7 @@ impl Graph {
         (0..self.threads.len() as u32).map(ThreadId)
     }
 
-    /// The atomics.
+    /// The objects that were declared.
     #[cfg(test)]
     pub(crate) fn objects(&self) -> impl Iterator<Item = ObjectId> + use<> {
         (0..self.locations.len() as u32).map(ObjectId)
@@ -325,8 +355,34 @@ impl Graph {
     }
 
     /// The stores of `object` in modification order, by their positions; without the initial value.
+    /// Of a mutex, the events that lock and unlock it.
     pub(crate) fn stores(&self, object: ObjectId) -> &[u32] {
-        &self.location(object).stores
+        match self.locations.get(object.index()) {
+            Some(Some(location)) => &location.stores,
+            _ => {
+                let other = self.others.get(object.index());
+                other.map_or(&[], |other| &other.stores)
+            }
+        }
+    }
+
+    /// The modification order of `object`, and the last event that reads the initial value.
+    fn word_mut(&mut self, object: ObjectId) -> (&mut Vec<u32>, &mut u32) {
+        if self.is_other(object) {
+            let other = self.other(object);
+            return (&mut other.stores, &mut other.readers);
+        }
+        let location = self.location_mut(object);
+        (&mut location.stores, &mut location.readers)
+    }
+
+    /// The value of `object` before the first store. Only the word of a mutex that was met locked
+    /// is read before.
+    fn initial_value(&self, object: ObjectId) -> u64 {
+        match self.is_other(object) {
+            true => LOCKED,
+            false => self.location(object).initial,
+        }
     }
 
     /// The position of this store's event; `None` for an initial value.
@@ -381,7 +437,7 @@ impl Graph {
 
     pub(crate) fn value_at(&self, object: ObjectId, place: usize) -> u64 {
         match place.checked_sub(1) {
-            None => self.location(object).initial,
+            None => self.initial_value(object),
             Some(behind) => {
                 let written = self.at(self.stores(object)[behind]).written;
                 written.expect("a store has written a value")
@@ -392,7 +448,7 @@ impl Graph {
     /// The value of a store.
     pub(super) fn value_of(&self, store: StoreRef) -> u64 {
         match self.position(store) {
-            None => self.location(store.initial_of()).initial,
+            None => self.initial_value(store.initial_of()),
             Some(source) => self
                 .at(source)
                 .written
@@ -408,10 +464,12 @@ impl Graph {
 
     /// The events that read the store at this place, the last one first.
     pub(crate) fn readers(&self, object: ObjectId, place: usize) -> impl Iterator<Item = u32> {
-        let location = self.location(object);
         let mut next = match place.checked_sub(1) {
-            None => location.readers,
-            Some(behind) => self.at(location.stores[behind]).readers,
+            None => match self.locations.get(object.index()) {
+                Some(Some(location)) => location.readers,
+                _ => (self.others.get(object.index())).map_or(NOWHERE, |other| other.readers),
+            },
+            Some(behind) => self.at(self.stores(object)[behind]).readers,
         };
         std::iter::from_fn(move || {
             let reader = (next != NOWHERE).then_some(next)?;
@@ -579,11 +637,31 @@ impl Graph {
 
     /// [`Graph::floor`] for a thread that knows what `knows` says.
     pub(crate) fn floor_of(&self, object: ObjectId, knows: impl Fn(u32) -> bool) -> usize {
+        if self.is_other(object) {
+            return self.floor_of_lock(object, knows);
+        }
         let stores = self.stores(object).iter().enumerate().rev();
         for (behind, &store) in stores {
             if knows(store) || self.readers(object, behind + 1).any(&knows) {
                 return behind + 1;
             }
+        }
+        0
+    }
+
+    /// [`Graph::floor_of`] of a mutex. A wait that has ended because the mutex has changed is a
+    /// reader of the word, too.
+    fn floor_of_lock(&self, object: ObjectId, knows: impl Fn(u32) -> bool) -> usize {
+        let Some(other) = self.others.get(object.index()) else {
+            return 0;
+        };
+        let mut place = other.stores.len();
+        for &event in other.events.iter().rev() {
+            let is_store = place > 0 && other.stores[place - 1] == event;
+            if knows(event) || is_store && self.readers(object, place).any(&knows) {
+                return place;
+            }
+            place -= usize::from(is_store);
         }
         0
     }
@@ -632,6 +710,12 @@ impl Graph {
         let modifies = matches!(outcome, Outcome::Modifies(_));
         match access.operation.kind {
             OpKind::Load { order } | OpKind::Fence { order } => (None, order),
+            OpKind::Other(operation::OpKind::Lock) => (Some(LOCKED), Ordering::Relaxed),
+            OpKind::Other(operation::OpKind::Unlock { .. }) => (Some(UNLOCKED), Ordering::Relaxed),
+            OpKind::TryLock => {
+                let locks = matches!(outcome, Outcome::Other { .. });
+                (locks.then_some(LOCKED), Ordering::Relaxed)
+            }
             OpKind::Spawn { .. } | OpKind::Join { .. } | OpKind::Wait { .. } | OpKind::Other(_) => {
                 (None, Ordering::Relaxed)
             }
@@ -747,7 +831,7 @@ impl Graph {
             read = written.expect("a store has written a value");
             (told, source_past) = (message, clocks.past);
         } else if let Some(store) = store {
-            read = self.location(store.initial_of()).initial;
+            read = self.initial_value(store.initial_of());
         }
         let (written, order) = self.effect(access, read, outcome);
 
@@ -805,9 +889,10 @@ impl Graph {
         if is_fence && releases(order) {
             clocks.released = clocks.known;
         }
-        let message = match written {
-            None => NOTHING,
-            Some(_) => {
+        let message = match (written, outcome) {
+            // A lock grants what it says, and a failed `try_lock` learns nothing.
+            (None, _) | (_, Outcome::Other { .. }) => NOTHING,
+            (Some(_), _) => {
                 let own = match releases(order) {
                     true => clocks.known,
                     false => clocks.released,
@@ -821,7 +906,7 @@ impl Graph {
         let mut next_reader = NOWHERE;
         if store.is_some() {
             let readers = match source {
-                None => &mut self.location_mut(object).readers,
+                None => self.word_mut(object).1,
                 Some(source) => &mut self.events[source as usize].readers,
             };
             next_reader = std::mem::replace(readers, position);
@@ -841,6 +926,9 @@ impl Graph {
             self.for_each_object(label, |graph, object| {
                 graph.other(object).events.push(position);
             });
+            if written.is_some() {
+                self.other(object).stores.push(position);
+            }
         }
         let of = &mut self.threads[thread.index()];
         let step = of.steps.len() as u32;
@@ -877,13 +965,13 @@ impl Graph {
         }
         if let Some(store) = event.reads() {
             let readers = match self.position(store) {
-                None => &mut self.location_mut(event.object()).readers,
+                None => self.word_mut(event.object()).1,
                 Some(source) => &mut self.events[source as usize].readers,
             };
             *readers = event.next_reader;
         }
         if event.written.is_some() {
-            let stores = &mut self.location_mut(event.object()).stores;
+            let stores = self.word_mut(event.object()).0;
             let at = stores.iter().rposition(|&p| p == position);
             stores.remove(at.expect("a store is in the modification order"));
         }

@@ -70,7 +70,8 @@ impl Lookout {
         if access.waits() && !access.is_to_atomic() {
             return self.weak_wait(thread, access);
         }
-        if !access.is_to_atomic() {
+        let is_try = access.operation.kind == OpKind::TryLock;
+        if !access.is_to_atomic() && !is_try {
             return None;
         }
         let object = access.operation.object;
@@ -80,8 +81,10 @@ impl Lookout {
             return None;
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        self.model
-            .outcomes_before(thread, access, end, &mut outcomes);
+        match is_try {
+            true => (self.model).failures_before(thread, access, end, &mut outcomes),
+            false => (self.model).outcomes_before(thread, access, end, &mut outcomes),
+        }
         let first = outcomes.first().copied();
         self.outcomes = outcomes;
         first
@@ -126,7 +129,12 @@ impl MemoryModel for Lookout {
         self.model.graph()
     }
 
-    fn outcomes(&mut self, _thread: ThreadId, access: &Access, outcomes: &mut Vec<Outcome>) {
+    fn outcomes(&mut self, thread: ThreadId, access: &Access, outcomes: &mut Vec<Outcome>) {
+        if let OpKind::TryLock | OpKind::Other(_) = access.operation.kind {
+            outcomes.clear();
+            outcomes.extend(self.model.newest(thread, access));
+            return;
+        }
         newest_outcomes(self.model.graph(), access, outcomes);
     }
 
@@ -177,7 +185,8 @@ impl MemoryModel for Lookout {
                     self.clocks.add(row, self.rows[reader as usize]);
                 }
             }
-        } else if event.label().is_some() {
+        }
+        if graph.at(last).label().is_some() {
             // What an operation on another object depends on comes before it.
             for (thread, &known) in graph.threads().zip(graph.past(last)) {
                 let mine = graph.positions_of(thread);

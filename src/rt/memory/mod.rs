@@ -13,7 +13,8 @@
 //!
 //! `lookout.rs` tells from the executions under the first whether the second has more. `search.rs`
 //! visits each graph of a program once. Other objects than atomics are as strong as under
-//! sequential consistency. Nothing in here knows of coroutines or of the program's heap.
+//! sequential consistency, but for a `try_lock` that fails. Nothing in here knows of coroutines or
+//! of the program's heap.
 
 pub(crate) mod c11;
 pub(crate) mod clocks;
@@ -90,7 +91,7 @@ impl StoreRef {
 pub(crate) enum Outcome {
     /// A fence, a spawn and a join have one outcome.
     Done,
-    /// A load, a wait or a compare-exchange that fails reads this store.
+    /// A load, a wait, or a compare-exchange or `try_lock` that fails reads this store.
     Reads(StoreRef),
     /// A read-modify-write or a compare-exchange that succeeds reads this store, and comes directly
     /// behind it in the modification order.

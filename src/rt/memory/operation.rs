@@ -59,6 +59,10 @@ pub(crate) enum OpKind {
     Wait {
         list: u32,
     },
+    /// `try_lock` of a mutex. Where it succeeds, it is an operation on another object. Where it
+    /// fails, it is a relaxed load of the mutex's word, which reads a store that has locked it:
+    /// the mutex may have been unlocked since, if the thread does not know of that.
+    TryLock,
     /// An operation on another object, or on none.
     Other(operation::OpKind),
 }

@@ -4,19 +4,23 @@
 //! rel` stores, `a=R x acq` loads, `a=A x 1 ar` adds, `a=X x 1 sc` swaps, `a=C x 0 1 acq rlx` is a
 //! strong compare-exchange (orderings of success and failure), `a=V x 0 1 acq rlx` a weak one, `F
 //! sc` a fence; without an ordering an access is relaxed. `await y==0 acq` is a loop that waits, `L
-//! m` takes a spin lock, `D c` writes plain data, `?a==1 OP` and `?a!=0 { OP; OP }` are
-//! conditional. Threads are separated by `∥`. [`brute_force`] adds any step with any outcome,
-//! memoised on the graph.
+//! m` takes a spin lock, `K m` locks a mutex, `U m` unlocks it, `a=T m` tries to lock it and reads
+//! its word (0 if it succeeds, 1 if it fails), `D c` writes plain data, `?a==1 OP` and `?a!=0 { OP;
+//! OP }` are conditional. Threads are separated by `∥`. [`brute_force`] adds any step with any
+//! outcome, memoised on the graph.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
+use super::c11::{Axioms, C11};
 use super::graph::Graph;
 use super::search::Program;
 use super::{Access, MemoryModel, Outcome, StoreRef};
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{AtomicType, Rmw};
+use crate::rt::event::operation::{self, AtomicType, Rmw};
 use crate::rt::memory::operation::{OpKind, Operation};
+use crate::rt::object::State;
+use crate::rt::object::mutex::Mutex;
 
 /// A value that is stored.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,6 +56,8 @@ pub(super) enum Ins {
 pub(super) struct Litmus {
     pub(super) threads: Vec<Vec<Ins>>,
     pub(super) objects: Vec<String>,
+    /// Those of the objects that are mutexes.
+    mutexes: Vec<ObjectId>,
     pub(super) data: Vec<String>,
     /// The names of the registers. Each belongs to one thread.
     pub(super) registers: Vec<String>,
@@ -122,6 +128,28 @@ impl Litmus {
 
     fn object(&mut self, word: &str) -> ObjectId {
         ObjectId(number(&mut self.objects, word) as u32)
+    }
+
+    fn mutex(&mut self, word: &str) -> ObjectId {
+        let mutex = self.object(word);
+        if !self.mutexes.contains(&mutex) {
+            self.mutexes.push(mutex);
+        }
+        mutex
+    }
+
+    /// The model, which knows the mutexes.
+    pub(super) fn model(&self, axioms: Axioms) -> C11 {
+        let mut model = C11::new(self.begin(), axioms);
+        self.introduce(&mut model);
+        model
+    }
+
+    /// Introduces the mutexes to a model.
+    pub(super) fn introduce(&self, model: &mut C11) {
+        for &mutex in &self.mutexes {
+            model.meet(mutex, &State::Mutex(Mutex::default()));
+        }
     }
 
     fn block(&mut self, text: &str, code: &mut Vec<Ins>) {
@@ -210,6 +238,15 @@ impl Litmus {
                 let until = Some(Value::Is(0));
                 (self.object(words[1]), kind, Value::Is(1), until)
             }
+            "K" => {
+                let kind = OpKind::Other(operation::OpKind::Lock);
+                (self.mutex(words[1]), kind, none, None)
+            }
+            "U" => {
+                let kind = OpKind::Other(operation::OpKind::Unlock { changed: false });
+                (self.mutex(words[1]), kind, none, None)
+            }
+            "T" => (self.mutex(words[1]), OpKind::TryLock, none, None),
             "await" => {
                 let (name, value) = words[1].split_once("==").expect("a location and a value");
                 let order = order(words.get(2));
@@ -400,8 +437,11 @@ fn with_operand(kind: OpKind, is: u64) -> OpKind {
 impl Program for Litmus {
     fn begin(&self) -> Graph {
         let mut graph = Graph::new(self.threads.len());
-        for _ in &self.objects {
-            graph.declare(AtomicType::U64, 0);
+        for object in (0..self.objects.len() as u32).map(ObjectId) {
+            match self.mutexes.contains(&object) {
+                true => graph.declare_other(),
+                false => graph.declare(AtomicType::U64, 0),
+            };
         }
         graph
     }

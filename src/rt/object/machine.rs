@@ -61,6 +61,8 @@ pub(crate) struct Limits {
     /// Whether these are waits of std's alone. Loom's `Notify` makes the choice all the same, so
     /// that a schedule fits whether they are or not, and has one option.
     pub(crate) wakeups_of_std_alone: bool,
+    /// Whether a failed `try_lock` of a mutex may read an old state under C11.
+    pub(crate) stale_try_lock: bool,
     /// Whether a reader of a lock waits until the writers that wait have had their turn.
     pub(crate) writers_first: bool,
     /// Whether a thread gets the memory again of the blocks that it has freed.
@@ -93,6 +95,7 @@ impl Default for Limits {
             spurious_failures_max: u32::MAX,
             spurious_wakeups: 0,
             wakeups_of_std_alone: false,
+            stale_try_lock: false,
             writers_first: false,
             blocks_again: false,
             catches_panics: false,
@@ -550,7 +553,14 @@ impl Machine {
                     *value = orders.apply(of, made, kind, event.alternative).last;
                     continue;
                 }
+                let of = (operation.object, &operation.kind);
+                if let (Some(orders), State::Mutex(mutex)) = (&mut self.orders, &object.state) {
+                    orders.before_lock(of, *mutex, event.alternative);
+                }
                 (object.state).apply(event.thread, &operation.kind, event.alternative);
+                if let (Some(orders), State::Mutex(mutex)) = (&mut self.orders, &object.state) {
+                    orders.note_lock(of, *mutex, event.outcome);
+                }
             }
         }
     }

@@ -165,7 +165,7 @@ impl State {
             State::Atomic { ty, value } => {
                 put(value, atomic::apply(*ty, *value, kind, alternative))
             }
-            State::Mutex(mutex) => put(mutex, mutex::apply(*mutex, thread, kind)),
+            State::Mutex(mutex) => put(mutex, mutex::apply(*mutex, thread, kind, alternative)),
             State::Count { count, .. } => put(count, count::apply(*count, kind)),
             State::Thread { finished } => put(finished, thread::apply(*finished, kind)),
             State::Token { available } => put(available, thread::token_apply(*available, kind)),

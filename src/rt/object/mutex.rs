@@ -52,16 +52,24 @@ pub(crate) fn enabled(mutex: Mutex, kind: &OpKind) -> bool {
     }
 }
 
-/// Applies an enabled operation of `thread`.
+/// Applies an enabled operation of `thread`. With another alternative than 0 a `try_lock` fails,
+/// because its thread has read an older state ([`orders`](crate::rt::object::orders)).
 #[inline]
-pub(crate) fn apply(mutex: Mutex, thread: ThreadId, kind: &OpKind) -> (Mutex, Outcome) {
+pub(crate) fn apply(
+    mutex: Mutex,
+    thread: ThreadId,
+    kind: &OpKind,
+    alternative: u32,
+) -> (Mutex, Outcome) {
     let held = Mutex {
         holder: Some(thread),
         ..mutex
     };
     match kind {
         OpKind::Lock => (held, Outcome::Done),
-        OpKind::TryLock if mutex.holder.is_none() => (held, Outcome::Success(0)),
+        OpKind::TryLock if mutex.holder.is_none() && alternative == 0 => {
+            (held, Outcome::Success(0))
+        }
         OpKind::TryLock => (mutex, Outcome::Failure(1)),
         OpKind::Unlock { changed } => {
             let version = mutex.version.wrapping_add(*changed as u32);

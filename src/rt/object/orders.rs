@@ -3,10 +3,14 @@
 //! Under C11 a store may go behind newer ones, and a load may read an older one. The objects then
 //! keep the modification order of each atomic as a list of values. An outcome is counted from the
 //! end of the list: [`Place`]. The state of an atomic is the last value.
+//!
+//! A failed `try_lock` reads the word of its mutex, which has a modification order as well: the
+//! states that the mutex has had.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
 use crate::rt::object::atomic;
+use crate::rt::object::mutex::Mutex;
 use crate::rt::rare::cold_path;
 use crate::rt::relation::independence::{Class, Nature, classify};
 
@@ -15,6 +19,9 @@ use crate::rt::relation::independence::{Class, Nature, classify};
 pub(crate) struct Orders {
     /// For each object its values, the initial one first; empty before the first operation.
     values: Vec<Vec<u64>>,
+    /// For each mutex the states that it has had, the first one first; empty before the first
+    /// operation.
+    locks: Vec<Vec<Mutex>>,
     /// For each object the value that each thread has read or written last.
     seen: Vec<Vec<(ThreadId, u64)>>,
     /// The result of the last operation.
@@ -72,6 +79,38 @@ impl Orders {
     pub(crate) fn clear(&mut self) {
         self.values.iter_mut().for_each(Vec::clear);
         self.seen.iter_mut().for_each(Vec::clear);
+        self.locks.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The state that an operation on a mutex finds, which is in this one now. An alternative other
+    /// than 0 is that of a `try_lock` that reads an older state.
+    pub(super) fn before_lock(
+        &mut self,
+        (object, kind): (ObjectId, &OpKind),
+        now: Mutex,
+        alternative: u32,
+    ) -> Mutex {
+        if self.locks.len() <= object.index() {
+            self.locks.resize_with(object.index() + 1, Vec::new);
+        }
+        let states = &mut self.locks[object.index()];
+        if states.is_empty() {
+            states.push(now);
+        }
+        debug_assert!(alternative == 0 || *kind == OpKind::TryLock);
+        states[states.len() - 1 - Place::of(alternative).newer as usize]
+    }
+
+    /// An operation on a mutex has left this state.
+    pub(super) fn note_lock(
+        &mut self,
+        (object, kind): (ObjectId, &OpKind),
+        now: Mutex,
+        outcome: Outcome,
+    ) {
+        if *kind != OpKind::TryLock || outcome.succeeded() {
+            self.locks[object.index()].push(now);
+        }
     }
 
     /// The values of the last operation.

@@ -104,6 +104,7 @@ fn limits(program: &Program) -> Limits {
         rounds_of_turn: program.rounds_of_turn,
         livelock_bound: 3,
         unhinted_livelock_bound: 2,
+        stale_try_lock: program.orderings.is_some(),
         ..Limits::default()
     };
     limits.learnt.ends_are_events = program.has_ends();

@@ -155,6 +155,7 @@ impl Explorer for Script {
             let kind = at.machine.pending(thread).map(|it| it.operation.kind);
             let is_old = |alternative: u32| match kind {
                 Some(OpKind::Wait { .. }) => alternative >= 256,
+                Some(OpKind::TryLock) => alternative >= 2,
                 Some(kind) if kind.is_atomic() => alternative >= 2,
                 _ => false,
             };
@@ -249,7 +250,7 @@ fn within_a_bound_exactly_the_graphs_of_that_price_are_found_once() {
     let programs = number("DPOR_FUZZ", 20_000).div_ceil(40);
     let start = number("DPOR_FUZZ_SEED", 1);
     for seed in start..start + programs {
-        let mut program = program(seed);
+        let mut program = one_of_both(seed);
         program.orderings = Some(seed);
         let others = [Price::Preemptions, Price::Switches, Price::Delays];
         for price in [Price::OldValues, others[seed as usize % 3]] {
@@ -357,7 +358,7 @@ fn every_graph_of_random_programs_with_every_kind_of_object_is_found_once() {
     let programs = number("DPOR_FUZZ", 20_000).div_ceil(8);
     let start = number("DPOR_FUZZ_SEED", 1);
     for seed in start..start + programs {
-        let mut program = program(seed);
+        let mut program = one_of_both(seed);
         program.orderings = Some(seed);
         let Some(oracle) = enumerated(&program, 600) else {
             continue;
@@ -398,7 +399,7 @@ fn every_order_finds_every_graph_of_random_programs_once() {
     let programs = number("DPOR_FUZZ", 20_000).div_ceil(32);
     let start = number("DPOR_FUZZ_SEED", 1);
     for seed in start..start + programs {
-        let mut program = program(seed);
+        let mut program = one_of_both(seed);
         program.orderings = Some(seed);
         let Some((known, _)) = searched(&program, Free::Last, 400) else {
             continue;
@@ -469,7 +470,7 @@ fn a_search_over_graphs_in_parts_is_the_same_as_one_in_a_piece() {
     let programs = number("DPOR_FUZZ", 20_000).div_ceil(40);
     let start = number("DPOR_FUZZ_SEED", 1);
     for seed in start..start + programs {
-        let mut program = program(seed);
+        let mut program = one_of_both(seed);
         program.orderings = (!seed.is_multiple_of(8)).then_some(seed);
         let Some((whole, found)) = in_parts(&program, None, 200) else {
             continue;
@@ -560,6 +561,61 @@ fn plain(seed: u64) -> Program {
     program
 }
 
+/// Two or three threads with critical sections and attempts at some, some of them in loops that
+/// wait, and accesses to two atomics.
+fn tries(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    let lock = 2;
+    let unless = |reg: u8, value: i64, by: u8| {
+        let value = Val::Const(value);
+        Ins::Unless { reg, value, by }
+    };
+    let mut threads: Vec<Vec<Ins>> = Vec::new();
+    for _ in 0..2 + rng.below(2) {
+        let mut code = Vec::new();
+        for _ in 0..2 + rng.below(2) {
+            let at = rng.below(2) as i64;
+            let access = match rng.below(2) {
+                0 => load(at, 0),
+                _ => store(at, 1 + rng.below(2) as i64),
+            };
+            match rng.below(8) {
+                0 | 1 => code.extend([Ins::Lock(var(lock)), Ins::Unlock(var(lock))]),
+                2 | 3 => code.extend([
+                    Ins::TryLock { mutex: 2, to: 7 },
+                    unless(7, 1, 1),
+                    Ins::Unlock(var(lock)),
+                ]),
+                4 => code.extend([
+                    Ins::TryLock { mutex: 2, to: 6 },
+                    unless(6, 0, 2),
+                    Ins::Hint,
+                    Ins::Jump(-3),
+                    Ins::Unlock(var(lock)),
+                ]),
+                _ => code.push(access),
+            }
+        }
+        threads.push(code);
+    }
+    let count = threads.len() as u32;
+    let mut program = Program::of(threads).with(2, ObjectKind::Mutex, 0);
+    if rng.below(2) == 0 {
+        program.threads[0].extend((1..=count).map(Ins::Join));
+        program.threads[0].push(load(0, 0));
+    }
+    program.has_no_fences = rng.below(4) == 0;
+    program
+}
+
+/// A program with every kind of object, or one that tries to lock a mutex.
+fn one_of_both(seed: u64) -> Program {
+    match seed % 4 {
+        1 => tries(seed),
+        _ => program(seed),
+    }
+}
+
 /// Compares the look-out with graphs beyond sequential consistency. Returns whether there are some;
 /// `None` if the program is too large.
 fn check_look_out(program: &Program, seed: u64) -> Option<bool> {
@@ -581,7 +637,7 @@ fn the_look_out_finds_weak_behaviour_where_there_is_some() {
     let programs = number("DPOR_FUZZ", 20_000).div_ceil(20);
     let start = number("DPOR_FUZZ_SEED", 1);
     for seed in start..start + programs {
-        for mut program in [program(seed), plain(seed)] {
+        for mut program in [program(seed), plain(seed), tries(seed)] {
             program.orderings = Some(seed);
             match check_look_out(&program, seed) {
                 Some(true) => weak += 1,

@@ -28,7 +28,7 @@ pub(super) struct Made {
     /// Whether it is an await that does not read the last store of all.
     pub(super) is_stale: bool,
     /// The object that it writes, if it is a store.
-    writes: Option<ObjectId>,
+    pub(super) writes: Option<ObjectId>,
 }
 
 /// The execution that has ended.

@@ -93,7 +93,9 @@ impl<M: MemoryModel> Search<M> {
             if self.lacks(Trap::Whole) {
                 self.reverse_in_pieces(ended, first, &rest);
             }
-        } else if let OpKind::Wait { .. } | OpKind::Other(_) = step.access.operation.kind {
+        } else if let OpKind::Wait { .. } | OpKind::TryLock | OpKind::Other(_) =
+            step.access.operation.kind
+        {
             self.reverse_other(ended, first, &rest);
         }
         if self.has_awaits(ended) {
@@ -120,14 +122,15 @@ impl<M: MemoryModel> Search<M> {
         let is_on_it = |access: &Access| access.operation.object == object;
         match kind {
             OpKind::Fence { .. } | OpKind::Spawn { .. } | OpKind::Join { .. } => false,
-            OpKind::Wait { .. } => true,
+            OpKind::Wait { .. } | OpKind::TryLock => true,
             OpKind::Other(operation::OpKind::Choose { .. } | operation::OpKind::NotifyOne) => true,
             OpKind::Other(_) if object == ObjectId::NONE => false,
-            // Without the release, the lock is held.
+            // Without the release, the lock is held, and a `try_lock` takes nothing away by reading
+            // that.
             OpKind::Other(operation::OpKind::Unlock { .. }) => others(&|access| {
                 let kind = access.operation.kind;
-                is_on_it(access) && kind != OpKind::Other(operation::OpKind::Lock)
-                    || matches!(kind, OpKind::Wait { .. })
+                let locks = [OpKind::Other(operation::OpKind::Lock), OpKind::TryLock];
+                is_on_it(access) && !locks.contains(&kind) || matches!(kind, OpKind::Wait { .. })
             }),
             OpKind::Other(_) => others(&|access| {
                 is_on_it(access) || matches!(access.operation.kind, OpKind::Wait { .. })
@@ -250,7 +253,7 @@ impl<M: MemoryModel> Search<M> {
         let may_conflict = match kind {
             OpKind::Wait { .. } => true,
             // A wait looks at several objects.
-            OpKind::Other(_) => {
+            OpKind::TryLock | OpKind::Other(_) => {
                 let first = ended.made[first].step.access;
                 first.waits() || object == first.operation.object
             }
@@ -407,7 +410,7 @@ impl<M: MemoryModel> Search<M> {
         if !access.is_to_atomic()
             && !matches!(
                 access.operation.kind,
-                OpKind::Fence { .. } | OpKind::Wait { .. }
+                OpKind::Fence { .. } | OpKind::Wait { .. } | OpKind::TryLock
             )
         {
             return;
@@ -419,15 +422,10 @@ impl<M: MemoryModel> Search<M> {
             .filter(|&event| ended.made[event].is_stale);
         let stale: Vec<usize> = stale.filter(|&event| !needed(last, event)).collect();
         let is_source = |&event: &usize| {
-            let Made {
-                step,
-                outcome,
-                modifies,
-                ..
-            } = ended.made[event];
+            let Made { step, writes, .. } = ended.made[event];
             let is_its_object = step.access.operation.object == access.operation.object
                 || matches!(access.operation.kind, OpKind::Wait { .. });
-            is_its_object && (modifies || matches!(outcome, Outcome::Behind(_)))
+            is_its_object && writes.is_some()
         };
         let sources = rest.iter().copied().filter(is_source).map(Some);
         let mut ways: Vec<Vec<usize>> = Vec::new();
@@ -456,9 +454,14 @@ impl<M: MemoryModel> Search<M> {
             self.append(ended, without(ended, rest, &gone));
             let graph = self.model.graph();
             debug_assert_eq!(graph.made(thread), made);
+            // The axiom on `SeqCst` hides no `try_lock` that succeeds.
+            let locks = |outcome| {
+                access.operation.kind == OpKind::TryLock && matches!(outcome, Outcome::Other { .. })
+            };
             let decided: Vec<Step> = self
                 .outcomes(thread, &access)
                 .into_iter()
+                .filter(|&outcome| !locks(outcome))
                 .filter(|&outcome| !is_own || self.is_other(&step, outcome))
                 .map(|outcome| Step {
                     thread,

@@ -30,7 +30,9 @@ fn look_out(program: &Litmus, most: usize) -> Option<(bool, Found)> {
             is_weak |= model.weak_outcome(thread, &access).is_some();
         }
     };
-    let found = brute_force(program, &mut Lookout::new(program.begin()), most, look)?;
+    let mut lookout = Lookout::new(program.begin());
+    program.introduce(lookout.model());
+    let found = brute_force(program, &mut lookout, most, look)?;
     Some((is_weak, found))
 }
 
@@ -47,14 +49,14 @@ fn the_look_out_tells_of_each_litmus_program_whether_it_has_more_graphs_under_rc
 fn the_look_out_tells_of_random_programs_whether_they_have_other_graphs_under_rc11() {
     let (mut weak, mut strong) = (0, 0);
     for seed in 1..=number("DPOR_FUZZ", 20_000).div_ceil(4) {
-        let menu = if seed % 4 == 0 {
-            Menu::StaleAwaits
-        } else {
-            Menu::All
+        let menu = match seed % 4 {
+            0 => Menu::StaleAwaits,
+            1 => Menu::Locks,
+            _ => Menu::All,
         };
         let text = program(seed, menu);
         let litmus = Litmus::parse(&text);
-        let mut model = C11::new(litmus.begin(), Axioms::Rc11);
+        let mut model = litmus.model(Axioms::Rc11);
         let Some(rc11) = brute_force(&litmus, &mut model, 400, &mut |_, _| ()) else {
             continue;
         };

@@ -35,11 +35,13 @@ impl Model {
 
 /// The graphs of a program under a model.
 fn graphs(program: &Litmus, model: Model) -> Found {
-    let graph = program.begin();
     let found = match model {
-        Model::Sc => brute_force(program, &mut Sc::new(graph), usize::MAX, &mut |_, _| ()),
+        Model::Sc => {
+            let mut model = Sc::new(program.begin());
+            brute_force(program, &mut model, usize::MAX, &mut |_, _| ())
+        }
         _ => {
-            let mut model = C11::new(graph, model.axioms());
+            let mut model = program.model(model.axioms());
             brute_force(program, &mut model, usize::MAX, &mut |_, _| ())
         }
     };

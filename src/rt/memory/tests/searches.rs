@@ -15,7 +15,7 @@ fn search(
     left_out: Option<Trap>,
     most: u64,
 ) -> (Found, Stats) {
-    let model = C11::new(program.begin(), axioms);
+    let model = program.model(axioms);
     run(program, Search::new(model, free), left_out, most)
 }
 
@@ -125,6 +125,8 @@ fn every_graph_of_random_programs_is_found_once() {
     for seed in start..start + programs {
         let menu = match seed % 6 {
             0 => Menu::StaleAwaits,
+            1 => Menu::Locks,
+            2 => Menu::StaleLocks,
             _ => Menu::All,
         };
         let text = program(seed, menu);
@@ -133,7 +135,7 @@ fn every_graph_of_random_programs_is_found_once() {
             0 => Model::ReleaseAcquire,
             _ => Model::Rc11,
         };
-        let mut holds = C11::new(litmus.begin(), model.axioms());
+        let mut holds = litmus.model(model.axioms());
         let Some(oracle) = brute_force(&litmus, &mut holds, 400, &mut |_, _| ()) else {
             continue;
         };
@@ -165,7 +167,7 @@ fn fault_in_any_order(
 ) -> Option<String> {
     let most = oracle.graphs.len() as u64 + 1;
     let searched = std::panic::catch_unwind(|| {
-        let model = C11::new(program.begin(), axioms);
+        let model = program.model(axioms);
         run(
             program,
             Search::new(model, free).spread_by(seed),
@@ -197,11 +199,13 @@ fn any_branch_may_be_explored_next() {
     for seed in start..start + programs {
         let menu = match seed % 6 {
             0 => Menu::StaleAwaits,
+            1 => Menu::Locks,
+            2 => Menu::StaleLocks,
             _ => Menu::All,
         };
         let text = program(seed, menu);
         let litmus = Litmus::parse(&text);
-        let mut holds = C11::new(litmus.begin(), Axioms::Rc11);
+        let mut holds = litmus.model(Axioms::Rc11);
         if let Some(oracle) = brute_force(&litmus, &mut holds, 400, &mut |_, _| ()) {
             check(&text, &litmus, &oracle, seed);
         }
@@ -211,7 +215,7 @@ fn any_branch_may_be_explored_next() {
 #[test]
 fn what_is_reversed_without_the_graph_is_planned_as_with_it() {
     let explored = |program: &Litmus, free: Free, left_out: Option<Trap>| {
-        let mut search = Search::new(C11::new(program.begin(), Axioms::Rc11), free);
+        let mut search = Search::new(program.model(Axioms::Rc11), free);
         if let Some(trap) = left_out {
             search = search.leave_out(trap);
         }
@@ -237,7 +241,11 @@ fn what_is_reversed_without_the_graph_is_planned_as_with_it() {
     let programs = number("DPOR_FUZZ", 20_000).div_ceil(4);
     let start = number("DPOR_FUZZ_SEED", 1);
     for seed in start..start + programs {
-        let text = program(seed, Menu::All);
+        let menu = match seed % 4 {
+            1 => Menu::Locks,
+            _ => Menu::All,
+        };
+        let text = program(seed, menu);
         check(&text, Free::Last);
         check(&text, Free::Any(seed));
     }

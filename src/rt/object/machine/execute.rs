@@ -376,7 +376,7 @@ impl Machine {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
         if asks(&operation.kind) {
-            self.come_back(thread, operation, site);
+            self.come_back(step, operation, site);
         }
         match operation.kind {
             OpKind::Park | OpKind::Unpark => {
@@ -407,10 +407,18 @@ impl Machine {
 
     /// Notes that the thread queries an object that is no atomic, as a loop without a hint may do.
     #[inline(never)]
-    fn come_back(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
-        let shown = self.state(operation.object).polled_by(&operation.kind);
+    fn come_back(&mut self, step: Step, operation: &Operation, site: Site) {
+        let state = self.state(operation.object);
+        let mut shown = state.polled_by(&operation.kind);
+        if step.alternative > 0
+            && let State::Mutex(mutex) = *state
+            && let Some(orders) = &mut self.orders
+        {
+            let of = (operation.object, &operation.kind);
+            shown = orders.before_lock(of, mutex, step.alternative).polled();
+        }
         let bound = self.limits.unhinted_spin_bound;
-        let log = &mut self.threads[thread.index()].spin;
+        let log = &mut self.threads[step.thread.index()].spin;
         log.come_back(site, operation.object, shown, bound);
     }
 
@@ -552,7 +560,21 @@ impl Machine {
                 };
                 let entry = &mut self.threads[thread.index()];
                 if let State::Mutex(mutex) = &mut object.state {
-                    return entry.use_mutex(mutex, thread, (operation.object, kind));
+                    let of = (operation.object, kind);
+                    let Some(orders) = &mut self.orders else {
+                        return entry.use_mutex(mutex, thread, of);
+                    };
+                    cold_path();
+                    let found = orders.before_lock(of, *mutex, step.alternative);
+                    if step.alternative == 0 {
+                        let executed = entry.use_mutex(mutex, thread, of);
+                        orders.note_lock(of, *mutex, executed.outcome);
+                        return executed;
+                    }
+                    let (_, executed, meaning) = on_mutex(found, thread, of);
+                    let noted = entry.notice(operation.object, meaning);
+                    entry.note_more(operation.object, noted);
+                    return executed;
                 }
                 executed = entry.use_object(&mut object.state, step, operation);
                 if is_timed(kind) {

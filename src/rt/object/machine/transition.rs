@@ -215,7 +215,8 @@ impl Machine {
                 else {
                     return too_short();
                 };
-                if mutex.holder.is_some() as u64 != memory {
+                // Under C11 the states of a mutex are kept.
+                if mutex.holder.is_some() as u64 != memory || self.orders.is_some() {
                     return too_short();
                 }
                 let (after, executed, meaning) = match *kind {
@@ -287,7 +288,7 @@ pub(super) fn on_mutex(
     thread: ThreadId,
     (object, kind): (ObjectId, &OpKind),
 ) -> (Mutex, Executed, Meaning) {
-    let (after, outcome) = mutex::apply(mutex, thread, kind);
+    let (after, outcome) = mutex::apply(mutex, thread, kind, 0);
     let label = Label::of(object, classify(kind, outcome, Nature::Plain));
     let executed = Executed::plainly(outcome, label, Some(mutex.pack()));
     let meaning = meaning(kind, outcome, (mutex.polled(), after.polled()));
