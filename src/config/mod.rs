@@ -405,6 +405,16 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_STALE_BOUND`. Default: `None`, no bound.
     pub stale_bound: Option<usize>,
+    /// Whether a `try_lock` of a mutex may fail by the past under C11.
+    ///
+    /// std's is a relaxed load of the lock's word where it fails. So it may fail although the mutex
+    /// has been unlocked, if its thread does not know of that: nothing that happened before the
+    /// call happened after the unlock. It learns nothing from that. With `false` it fails only if
+    /// the mutex is held in the order of execution, as under sequential consistency, where this
+    /// setting changes nothing.
+    ///
+    /// Environment: `DPOR_STALE_TRY_LOCK`, 0 or 1. Default: `true`.
+    pub stale_try_lock: bool,
     /// Maximum number of times in an execution that a thread reaches one spin hint after it has
     /// changed shared state.
     ///
@@ -824,6 +834,7 @@ impl Builder {
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
             delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
             stale_bound: env.size("DPOR_STALE_BOUND", "old values")?,
+            stale_try_lock: env.switch("DPOR_STALE_TRY_LOCK")?.unwrap_or(true),
             max_rounds: env.size("DPOR_MAX_ROUNDS", "rounds")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
             checkpoint_file: env.path(either("DPOR_CHECKPOINT_FILE"))?,

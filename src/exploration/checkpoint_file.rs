@@ -29,7 +29,7 @@ use crate::verdict::outcomes::Outcomes;
 const BEGINS: &str = "dpor checkpoint ";
 
 /// That number, which changes with the format.
-const FORMAT: &str = "16";
+const FORMAT: &str = "17";
 
 /// The line of an exploration that is not in the pass under C11 behind a first one.
 const FIRST: &str = "first";
@@ -101,11 +101,12 @@ impl Checkpoint {
             (
                 SETTINGS,
                 format!(
-                    "algorithm {}, order {}, memory {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
+                    "algorithm {}, order {}, memory {}, stale_try_lock {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}{shard}",
                     settings.algorithm_of_search(),
                     order.name(),
                     memory.name(),
+                    settings.stale_try_lock,
                     settings.spin_bound,
                     settings.await_loops,
                     settings.spurious_failures,

@@ -60,6 +60,7 @@ impl Builder {
             spurious_failures_max: self.spurious_failures_max,
             wakeups_of_std_alone: self.wakeups_of_std_alone,
             spurious_wakeups: self.spurious_wakeups,
+            stale_try_lock: self.stale_try_lock,
             writers_first: self.writers_first,
             blocks_again: self.blocks_again,
             timeout_bound: self.timeout_bound,

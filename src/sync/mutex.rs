@@ -149,8 +149,9 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// Returns `WouldBlock` if a thread holds the mutex. Returns `Poisoned`, which contains the
-    /// guard, if a thread panicked while it held the mutex.
+    /// Returns `WouldBlock` if a thread holds the mutex, or if this one does not know that it was
+    /// unlocked ([`Builder::stale_try_lock`](crate::Builder::stale_try_lock)). Returns `Poisoned`,
+    /// which contains the guard, if a thread panicked while it held the mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let (address, held) = self.place();

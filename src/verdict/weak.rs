@@ -81,6 +81,7 @@ fn words(step: &WeakStep, names: &Names) -> String {
         OpKind::Store { .. } => "store",
         OpKind::CompareExchange { .. } => "compare-exchange",
         OpKind::Wait { .. } => "loop",
+        OpKind::TryLock => "try_lock",
         _ => "read-modify-write",
     };
     format!("{}'s {what} at {}", names.path(step.thread), step.site)

@@ -8,6 +8,7 @@ mod children;
 mod found;
 mod from_loom;
 mod litmus;
+mod locks;
 mod loops;
 mod orderings;
 mod settings;

@@ -305,6 +305,10 @@ fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 out,
                 "  it fails because {old} goes before {newer}; as the newest store it passes"
             ),
+            OpKind::TryLock => writeln!(
+                out,
+                "  it fails because {old} fails by the past, after {newer}; with the newest state it passes"
+            ),
             _ => writeln!(
                 out,
                 "  it fails because {old} reads an older value than that of {newer}; with the newest value it passes"

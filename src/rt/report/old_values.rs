@@ -6,6 +6,9 @@
 //! then: a load has read an older value, or a store has gone in front of stores that were made
 //! before it. An execution without old events is one of sequential consistency.
 //!
+//! A `try_lock` of a mutex that fails reads the word of the mutex: the events that lock and unlock
+//! it are stores of that.
+//!
 //! The same stores can be read in another order of the events, often with fewer old ones:
 //! [`OldValues::freshest`] looks for such an order.
 
@@ -27,7 +30,7 @@ pub(crate) enum Store {
     Event(usize),
 }
 
-/// An event on an atomic.
+/// An event on an atomic, or a `try_lock` that fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Use {
     /// The store that it reads; a store that does not read goes directly behind it.
@@ -44,7 +47,7 @@ pub(crate) struct Use {
 pub(crate) struct OldValues {
     /// By position. Empty if memory is sequentially consistent.
     uses: Vec<Option<Use>>,
-    /// The modification order of each atomic, the initial value first.
+    /// The modification order of each atomic and of each mutex, the initial value first.
     orders: BTreeMap<ObjectId, Vec<Store>>,
 }
 
@@ -61,12 +64,17 @@ impl OldValues {
     fn replayed(events: &[Event]) -> OldValues {
         let mut orders: BTreeMap<ObjectId, Vec<Store>> = BTreeMap::new();
         let uses = events.iter().enumerate().map(|(position, event)| {
-            if !event.operation.kind.is_atomic() {
+            let is_on_lock = is_on_lock(event);
+            if !event.operation.kind.is_atomic() && !is_on_lock {
                 return None;
             }
             let Place { newer, fails } = Place::of(event.alternative);
             let stores = orders.entry(event.operation.object);
             let stores = stores.or_insert_with(|| vec![Store::Initial]);
+            if is_on_lock && !fails_to_lock(event) {
+                stores.push(Store::Event(position));
+                return None;
+            }
             let at = (stores.len() - 1).saturating_sub(newer as usize);
             let newer = stores[at + 1..].iter().filter_map(|store| match store {
                 Store::Event(position) => Some(*position),
@@ -90,7 +98,8 @@ impl OldValues {
         }
     }
 
-    /// The use of an atomic that the event at `position` is, if memory is C11's.
+    /// The use of an atomic, or the failed `try_lock`, that the event at `position` is, if memory
+    /// is C11's.
     pub(crate) fn at(&self, position: usize) -> Option<&Use> {
         self.uses.get(position)?.as_ref()
     }
@@ -154,10 +163,16 @@ impl OldValues {
         let mut made: BTreeMap<ObjectId, Vec<usize>> = BTreeMap::new();
         let alternatives = order.iter().map(|&position| {
             let event = &trace.events()[position];
+            let object = event.operation.object;
             let Some(of) = self.at(position) else {
+                if let Some(order) = self.orders.get(&object) {
+                    // It locks or unlocks a mutex.
+                    let place = order.iter().position(|&it| it == Store::Event(position));
+                    made.entry(object).or_default().extend(place);
+                }
                 return (position, event.alternative);
             };
-            let places = made.entry(event.operation.object).or_default();
+            let places = made.entry(object).or_default();
             let place = self.place(trace, position).unwrap_or_default();
             let newer = places.iter().filter(|&&other| other > place).count() as u32;
             if of.writes {
@@ -175,6 +190,19 @@ pub(crate) fn old_events(trace: &Trace) -> usize {
     OldValues::of(trace).old().count()
 }
 
+/// Whether the event reads or writes the word of a mutex.
+fn is_on_lock(event: &Event) -> bool {
+    matches!(
+        event.operation.kind,
+        OpKind::Lock | OpKind::TryLock | OpKind::Unlock { .. }
+    )
+}
+
+/// Whether the event is a `try_lock` of a mutex that fails.
+pub(super) fn fails_to_lock(event: &Event) -> bool {
+    event.operation.kind == OpKind::TryLock && !event.outcome.succeeded()
+}
+
 fn writes(event: &Event) -> bool {
     match event.operation.kind {
         OpKind::Store { .. } | OpKind::Rmw { .. } => true,
@@ -185,8 +213,9 @@ fn writes(event: &Event) -> bool {
 
 /// For each event the positions of events that have to come before it: the previous event of its
 /// thread, the store that it reads, the spawn of its thread, the last event of the thread that it
-/// joins, and the previous event on its object, if that is no atomic. `None` if the order cannot
-/// change: a loop that waits looks at several objects.
+/// joins, and the previous event on its object, if that is no atomic. A `try_lock` that fails by
+/// the past needs the event that it reads alone. `None` if the order cannot change: a loop that
+/// waits looks at several objects.
 fn past(trace: &Trace, uses: &OldValues) -> Option<Vec<Vec<usize>>> {
     let mut last_of: BTreeMap<ThreadId, usize> = BTreeMap::new();
     let mut last_on: BTreeMap<ObjectId, usize> = BTreeMap::new();
@@ -201,6 +230,9 @@ fn past(trace: &Trace, uses: &OldValues) -> Option<Vec<Vec<usize>>> {
         let spawn = trace.spawn_of(event.thread).map(|spawn| spawn as usize);
         before.extend(last_of.insert(event.thread, position).or(spawn));
         match uses.at(position) {
+            Some(made) if fails_to_lock(event) && made.newer.is_empty() => {
+                before.extend(last_on.insert(event.operation.object, position));
+            }
             Some(&Use {
                 of: Store::Event(store),
                 reads: true,

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use super::changes;
-use super::old_values::{OldValues, Store, Use};
+use super::old_values::{OldValues, Store, Use, fails_to_lock};
 use super::words::Names;
 use crate::rt::event::fence::Past;
 use crate::rt::event::id::ThreadId;
@@ -113,6 +113,12 @@ impl Telling<'_> {
             return format!(
                 "event {number} goes before {other}'s \"{done}\" (event {newer_number}) in the order of {name}: \
                  {thread} does not know of that{why}"
+            );
+        }
+        if fails_to_lock(self.event(at)) {
+            return format!(
+                "event {number} fails by the past: {other} unlocked {name} before (event {newer_number}), and {thread} \
+                 does not know of it{why}"
             );
         }
         let read = match made.of {
@@ -230,7 +236,7 @@ impl Telling<'_> {
                     .zip(place(other))
                     .is_some_and(|(one, other)| one < other)
         };
-        let is_use = |&at: &usize| self.stores.at(at).is_some();
+        let is_use = |&at: &usize| at == newer || self.stores.at(at).is_some();
         let uses: Vec<usize> = (0..events.len()).filter(is_use).collect();
         let firsts = uses.iter().filter(|&&first| {
             events[first].thread != mine && (first == newer || precedes(at, first))
