@@ -26,5 +26,6 @@ mod random;
 mod raw_uses;
 mod room;
 mod samples;
+mod scaling;
 
 use crate::rt::engine::testing::programs::{load, lost_update, store, var};
