@@ -12,10 +12,11 @@ use std::sync::Once;
 /// The common prefix of all variables of this crate.
 const PREFIX: &str = "DPOR_";
 
-/// Variables that only the tests of this crate read. A test passes variables with the prefix
-/// `DPOR_TEST_` to a process of its own.
-const OF_OUR_TESTS: [&str; 10] = [
+/// Variables that only the tests of this crate read, or the command `dpor-fleet`. A test passes
+/// variables with the prefix `DPOR_TEST_` to a process of its own.
+const OF_OTHERS: [&str; 12] = [
     "DPOR_BLESS",
+    "DPOR_FLEET_",
     "DPOR_FUZZ",
     "DPOR_FUZZ_ALGORITHM",
     "DPOR_FUZZ_SEED",
@@ -24,6 +25,7 @@ const OF_OUR_TESTS: [&str; 10] = [
     "DPOR_LIVE_FROM",
     "DPOR_RACES",
     "DPOR_RACES_FROM",
+    "DPOR_SCALING",
     "DPOR_TEST_",
 ];
 
@@ -76,7 +78,7 @@ fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> 
     let mut lines = String::new();
     for name in names {
         let is = |ours: &str| name == ours || ours.ends_with('_') && name.starts_with(ours);
-        if settings.contains(&name) || OF_OUR_TESTS.into_iter().any(is) {
+        if settings.contains(&name) || OF_OTHERS.into_iter().any(is) {
             continue;
         }
         let typos = |known: &&String| typos(&name.to_ascii_uppercase(), known);
@@ -151,6 +153,7 @@ mod tests {
         assert_eq!(told("DPOR_MAX_THREADS"), "");
         assert_eq!(told("DPOR_FUZZ"), "");
         assert_eq!(told("DPOR_TEST_ANYTHING"), "");
+        assert_eq!(told("DPOR_FLEET_DATABASE"), "");
         assert_ne!(told("DPOR_FUZZY"), "");
     }
 
