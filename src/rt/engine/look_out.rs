@@ -1,7 +1,7 @@
 //! Has an execution under sequential consistency an operation with another outcome under C11?
 //!
-//! The check by clocks alone comes first ([`Known`]), and the graph for what it leaves open
-//! ([`Lookout`]).
+//! Events among which all accesses are `SeqCst` need no check ([`is_in_order`]). The check by
+//! clocks alone comes next ([`Known`]), and the graph for what it leaves open ([`Lookout`]).
 
 use crate::rt::engine::known::Known;
 use crate::rt::engine::weak_memory::{Accesses, reads_word, released};
@@ -31,6 +31,8 @@ pub(crate) struct LookOut {
     accesses: Accesses,
     /// The number of events of the last execution that the look-out has taken.
     taken: usize,
+    /// The number of first events of the last execution that are [in order](is_in_order).
+    in_order: usize,
     /// The first operation that was found, if any. Then the look-out looks no more.
     pub(crate) found: Option<WeakStep>,
 }
@@ -42,6 +44,7 @@ impl LookOut {
             lookout: Lookout::new(Graph::new(1)),
             accesses: Accesses::default(),
             taken: 0,
+            in_order: 0,
             found: None,
         }
     }
@@ -49,6 +52,7 @@ impl LookOut {
     /// An execution has ended that is not looked at.
     pub(crate) fn skip(&mut self) {
         self.taken = 0;
+        self.in_order = 0;
         self.known.cut(0);
     }
 
@@ -69,8 +73,9 @@ impl LookOut {
             event.operation.kind.is_atomic() || reads_word(machine, &event.operation)
         };
         let has_waits = blocked.iter().any(waits);
-        let has_new = trace.events()[kept..].iter().any(may_be_weak);
-        let is_all = !has_waits && (!has_new || self.known.is_all(machine, (trace, clocks), kept));
+        let open = kept.max(self.put_in_order(trace, kept));
+        let has_new = trace.events()[open..].iter().any(may_be_weak);
+        let is_all = !has_waits && (!has_new || self.known.is_all(machine, (trace, clocks), open));
         if is_all && !cfg!(test) {
             return;
         }
@@ -112,6 +117,15 @@ impl LookOut {
         }
     }
 
+    /// Returns how many first events of the execution are in order. It has its first `kept` events
+    /// in common with the one before.
+    fn put_in_order(&mut self, trace: &Trace, kept: usize) -> usize {
+        self.in_order = self.in_order.min(kept);
+        let more = trace.events()[self.in_order..].iter();
+        self.in_order += more.take_while(|event| is_in_order(event)).count();
+        self.in_order
+    }
+
     /// The outcome that an event of an execution under sequential consistency has.
     fn came_out(&mut self, event: &Event, access: &Access) -> memory::Outcome {
         if let Outcome::Released { quiescent_at } = event.outcome {
@@ -150,6 +164,33 @@ impl LookOut {
             thread,
         });
         self.lookout = Lookout::new(Graph::new(1));
+    }
+}
+
+/// Whether the event is a `SeqCst` access, or one of an object that tells all it knows to those
+/// that use it next.
+///
+/// Events of these kinds alone have no other outcome under C11. A graph of them would be no
+/// execution under sequential consistency only if program order, reads-from, the orders of stores
+/// and from-reads had a cycle. Between two accesses of the cycle lie program order, and what locks,
+/// counts, spawns and joins synchronise, each of them on an object of its own. So each way from one
+/// access to the next one is an edge of the partial order of `SeqCst` events, which has no cycle
+/// (*Repairing Sequential Consistency in C/C++11*, section 3).
+fn is_in_order(event: &Event) -> bool {
+    use std::sync::atomic::Ordering::SeqCst;
+    match event.operation.kind {
+        OpKind::Load { order } | OpKind::Store { order, .. } => order == SeqCst,
+        OpKind::Rmw { order, blind, .. } => order == SeqCst && !blind,
+        OpKind::CompareExchange {
+            success,
+            failure,
+            spurious,
+            ..
+        } => success == SeqCst && failure == SeqCst && !spurious,
+        OpKind::Lock | OpKind::Unlock { .. } => true,
+        OpKind::Retain | OpKind::Release { .. } => true,
+        OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join { .. } => true,
+        _ => false,
     }
 }
 
