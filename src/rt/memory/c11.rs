@@ -229,27 +229,6 @@ impl C11 {
         }
     }
 
-    /// The outcomes of a `try_lock` at the places from its floor on and before `end` with which it
-    /// fails, the newest first: each reads a store that has locked the mutex.
-    pub(super) fn failures_before(
-        &mut self,
-        thread: ThreadId,
-        access: &Access,
-        end: usize,
-        outcomes: &mut Vec<Outcome>,
-    ) {
-        outcomes.clear();
-        self.graph.lead(thread, access.fences);
-        let object = access.operation.object;
-        for place in (self.graph.floor(thread, object)..end).rev() {
-            if self.was_locked_at(object, place) {
-                outcomes.push(Outcome::Reads(self.graph.store_at(object, place)));
-            }
-        }
-        self.graph.unlead();
-        outcomes.retain(|&outcome| self.is_in_order(thread, access, outcome));
-    }
-
     /// Whether the word of a mutex at this place says that it is locked. A mutex may be met locked.
     pub(crate) fn was_locked_at(&self, object: ObjectId, place: usize) -> bool {
         let graph = &self.graph;
@@ -323,6 +302,7 @@ pub(super) fn outcomes_between(
 
 impl C11 {
     /// The outcomes of `access` at the places from its floor on and before `end`, the newest first.
+    /// Those of a `try_lock` are failures, each of which reads a store that has locked the mutex.
     pub(super) fn outcomes_before(
         &mut self,
         thread: ThreadId,
@@ -332,10 +312,30 @@ impl C11 {
     ) {
         outcomes.clear();
         self.graph.lead(thread, access.fences);
-        let floor = self.graph.floor(thread, access.operation.object);
-        outcomes_between(&self.graph, access, floor, end, outcomes);
+        let object = access.operation.object;
+        let floor = self.graph.floor(thread, object);
+        match access.operation.kind {
+            OpKind::TryLock => {
+                let places = (floor..end).rev();
+                let locked = places.filter(|&place| self.was_locked_at(object, place));
+                let store = |place| Outcome::Reads(self.graph.store_at(object, place));
+                outcomes.extend(locked.map(store));
+            }
+            _ => outcomes_between(&self.graph, access, floor, end, outcomes),
+        }
         self.graph.unlead();
         outcomes.retain(|&outcome| self.is_in_order(thread, access, outcome));
+    }
+
+    /// What an operation on another object comes out as with this alternative, if it can.
+    fn outcome_of_other(
+        &mut self,
+        thread: ThreadId,
+        access: &Access,
+        alternative: u32,
+    ) -> Option<Outcome> {
+        let (label, ..) = self.other(thread, access, alternative)?;
+        Some(Outcome::Other { alternative, label })
     }
 }
 
@@ -369,23 +369,15 @@ impl MemoryModel for C11 {
             }
             OpKind::TryLock => {
                 let end = self.graph.last_place(access.operation.object) + 1;
-                self.failures_before(thread, access, end, outcomes);
-                if let Some((label, ..)) = self.other(thread, access, 0) {
-                    outcomes.insert(
-                        0,
-                        Outcome::Other {
-                            alternative: 0,
-                            label,
-                        },
-                    );
+                self.outcomes_before(thread, access, end, outcomes);
+                if let Some(success) = self.outcome_of_other(thread, access, 0) {
+                    outcomes.insert(0, success);
                 }
             }
             OpKind::Other(_) => {
                 outcomes.clear();
                 for alternative in 0..self.alternatives(access) {
-                    let made = self.other(thread, access, alternative);
-                    let made = made.map(|(label, ..)| Outcome::Other { alternative, label });
-                    outcomes.extend(made);
+                    outcomes.extend(self.outcome_of_other(thread, access, alternative));
                 }
             }
             _ => {
@@ -409,15 +401,9 @@ impl MemoryModel for C11 {
                 newest
             }
             OpKind::Fence { .. } | OpKind::Spawn { .. } => Some(Outcome::Done),
-            OpKind::TryLock => Some(match self.other(thread, access, 0) {
-                Some((label, ..)) => Outcome::Other {
-                    alternative: 0,
-                    label,
-                },
-                None => {
-                    let last = self.graph.last_place(object);
-                    Outcome::Reads(self.graph.store_at(object, last))
-                }
+            OpKind::TryLock => (self.outcome_of_other(thread, access, 0)).or_else(|| {
+                let last = self.graph.last_place(object);
+                Some(Outcome::Reads(self.graph.store_at(object, last)))
             }),
             _ => (self.graph).outcome_at(access, self.graph.last_place(object)),
         }
@@ -438,9 +424,7 @@ impl MemoryModel for C11 {
             Decision::Done => Some(Outcome::Done),
             Decision::Other { alternative, label } => match access.operation.kind {
                 OpKind::Wait { .. } => Some(Outcome::Other { alternative, label }),
-                _ => self
-                    .other(thread, access, alternative)
-                    .map(|(label, ..)| Outcome::Other { alternative, label }),
+                _ => self.outcome_of_other(thread, access, alternative),
             },
             Decision::Reads(store) => {
                 let outcome = Outcome::Reads(store);

@@ -81,10 +81,7 @@ impl Lookout {
             return None;
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        match is_try {
-            true => (self.model).failures_before(thread, access, end, &mut outcomes),
-            false => (self.model).outcomes_before(thread, access, end, &mut outcomes),
-        }
+        (self.model).outcomes_before(thread, access, end, &mut outcomes);
         let first = outcomes.first().copied();
         self.outcomes = outcomes;
         first
