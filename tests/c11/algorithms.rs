@@ -468,3 +468,29 @@ fn the_first_event_of_a_model_may_have_several_outcomes() {
         assert_eq!(both, under(super::sc()));
     }
 }
+
+#[test]
+fn seq_cst_loops_that_wait_are_not_weak() {
+    // The thread waits until one of two flags changes. Its wait is no access, so it does not matter
+    // that the wait can be over because of the second flag and the thread still reads the first one
+    // as it was.
+    let body = || {
+        let flags = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let theirs = flags.clone();
+        let sets = thread::spawn(move || {
+            theirs[0].store(1, SeqCst);
+            theirs[1].store(1, SeqCst);
+        });
+        while flags[0].load(SeqCst) == 0 {
+            flags[1].load(SeqCst);
+            thread::yield_now();
+        }
+        sets.join().unwrap();
+    };
+    let report = Builder::new().check(body);
+    assert!(report.complete, "{report}");
+    assert!(
+        report.to_string().contains("no weak behaviour is possible"),
+        "{report}"
+    );
+}

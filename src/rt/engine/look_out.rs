@@ -73,7 +73,12 @@ impl LookOut {
             event.operation.kind.is_atomic() || reads_word(machine, &event.operation)
         };
         let has_waits = blocked.iter().any(waits);
-        let open = kept.max(self.put_in_order(trace, kept));
+        let in_order = self.put_in_order(trace, kept);
+        // A thread that waits at the end has had its looks, so these are in order, too.
+        if in_order == trace.len() {
+            return;
+        }
+        let open = kept.max(in_order);
         let has_new = trace.events()[open..].iter().any(may_be_weak);
         let is_all = !has_waits && (!has_new || self.known.is_all(machine, (trace, clocks), open));
         if is_all && !cfg!(test) {
@@ -96,7 +101,7 @@ impl LookOut {
             let model = self.lookout.model();
             let of = (thread, index);
             let access = (self.accesses).access(model, (machine, trace), of, &operation);
-            if position >= kept && self.lookout.weak_outcome(thread, &access).is_some() {
+            if position >= open && self.lookout.weak_outcome(thread, &access).is_some() {
                 debug_assert!(
                     !is_all,
                     "dpor bug: the check by clocks has passed {operation:?}"
@@ -175,7 +180,8 @@ impl LookOut {
 /// and from-reads had a cycle. Between two accesses of the cycle lie program order, and what locks,
 /// counts, spawns and joins synchronise, each of them on an object of its own. So each way from one
 /// access to the next one is an edge of the partial order of `SeqCst` events, which has no cycle
-/// (*Repairing Sequential Consistency in C/C++11*, section 3).
+/// (*Repairing Sequential Consistency in C/C++11*, section 3). A wait is no access of the program:
+/// it stands for rounds of a loop that are left out, and their looks are the accesses before it.
 fn is_in_order(event: &Event) -> bool {
     use std::sync::atomic::Ordering::SeqCst;
     match event.operation.kind {
@@ -190,6 +196,7 @@ fn is_in_order(event: &Event) -> bool {
         OpKind::Lock | OpKind::Unlock { .. } => true,
         OpKind::Retain | OpKind::Release { .. } => true,
         OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join { .. } => true,
+        OpKind::Wait { .. } => true,
         _ => false,
     }
 }
