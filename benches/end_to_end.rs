@@ -145,7 +145,7 @@ fn main() {
     for items in [4, 8] {
         let name = format!("spsc({items}), loops as steps");
         let mut settings = settings.clone();
-        settings.await_loops = true;
+        settings.await_loops = Some(true);
         explore(&name, &settings, Box::new(move || spsc(items)));
     }
     for n in [100, 1_000, 10_000] {

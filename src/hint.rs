@@ -31,8 +31,8 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 /// Inside a model, a thread waits here if, since its last hint, it has changed nothing and has read
 /// the same values again; it continues when one of these values changes.
 /// [`Builder::spin_bound`](crate::Builder::spin_bound) sets how many such rounds run without a
-/// wait, and with [`Builder::await_loops`](crate::Builder::await_loops) rounds that read no new
-/// value are left out.
+/// wait. Most rounds that read no new value are left out; see
+/// [`Builder::await_loops`](crate::Builder::await_loops).
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};
@@ -48,8 +48,18 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 /// });
 /// assert!(report.expect("the loop ends").complete);
 /// ```
+#[inline(always)]
 #[track_caller]
 pub fn spin_loop() {
+    rt::fill_below();
+    spin_loop_there();
+    rt::fill_below();
+}
+
+/// [`spin_loop`] over the stack that it has filled, in a frame of its own.
+#[inline(never)]
+#[track_caller]
+fn spin_loop_there() {
     if let Answer::Outside = rt::hint() {
         std::hint::spin_loop();
     }

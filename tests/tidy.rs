@@ -616,7 +616,7 @@ const OPEN_WORDS_LEFT: &[(&str, usize)] = &[
     ("tests/reports/pictures/mod.rs", 1),
     ("tests/reports/pictures/places.rs", 2),
     ("tests/reports/progress.rs", 3),
-    ("tests/explored/published.rs", 6),
+    ("tests/explored/published.rs", 5),
     ("tests/explored/random_awaits.rs", 4),
     ("tests/explored/random_live/priced.rs", 2),
     ("tests/explored/random_live/program.rs", 9),

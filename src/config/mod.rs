@@ -584,22 +584,28 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_SPIN_BOUND`. Default: 1.
     pub spin_bound: u32,
-    /// Whether a loop that waits at a hint counts as one step, which is enabled once the values
-    /// that the loop reads let it end.
+    /// Whether a loop that waits at a hint counts as one step, which is enabled once the value that
+    /// the loop reads lets it end.
     ///
-    /// Without this setting a round of such a loop may read values that do not let the loop end,
-    /// and the loop makes another round after a change. With it, such a round is no part of an
-    /// execution; where it reads several atomics, an execution with such a round is pruned, because
-    /// another execution covers it: one in which the loop reads only after the change. This assumes
-    /// that the code after the loop depends neither on the number of rounds nor on the values that
-    /// the earlier rounds read. The setting concerns loops that only read in their rounds. Once
-    /// such a loop has waited at its hint, and does not give up by itself, the exploration
-    /// restarts. If no other thread can change the values any more, the loop is released as without
-    /// this setting, so that livelocks are found. No effect on
-    /// [`Algorithm::Bounded`], with a sampling algorithm and in a replay.
+    /// With `Some(false)`, a round of such a loop may read a value that does not let the loop end,
+    /// and the loop makes another round after a change. With `None`, only the first of several such
+    /// rounds with the same value is part of an execution, if the rounds of the loop are one read
+    /// and if a further round leaves the registers and the stack of the thread and the heap as they
+    /// were. Nothing is lost by that.
     ///
-    /// Environment: `DPOR_AWAIT_LOOPS`. Default: `false`.
-    pub await_loops: bool,
+    /// With `Some(true)`, no such round is part of an execution; where it reads several atomics, an
+    /// execution with such a round is pruned, because another execution covers it: one in which the
+    /// loop reads only after the change. This assumes that the code after the loop depends neither
+    /// on the number of rounds nor on the values that the earlier rounds read.
+    ///
+    /// The setting concerns loops that only read in their rounds. Once such a loop has waited at
+    /// its hint, and does not give up by itself, the exploration restarts. If no other thread can
+    /// change the values any more, the loop is released as without this setting, so that livelocks
+    /// are found. No effect on [`Algorithm::Bounded`], with a sampling algorithm and in a replay;
+    /// `None` has an effect with [`Algorithm::Optimal`] on one worker.
+    ///
+    /// Environment: `DPOR_AWAIT_LOOPS`. Default: `None`.
+    pub await_loops: Option<bool>,
     /// Whether weak compare-exchanges may fail spuriously.
     ///
     /// After such a failure, compare-exchanges of the same thread on the same atomic do not fail
@@ -868,7 +874,7 @@ impl Builder {
             spin_bound: env
                 .parse("DPOR_SPIN_BOUND", "a number of rounds below 2^32")?
                 .unwrap_or(1),
-            await_loops: env.switch("DPOR_AWAIT_LOOPS")?.unwrap_or(false),
+            await_loops: env.switch("DPOR_AWAIT_LOOPS")?,
             spurious_failures: env.switch("DPOR_SPURIOUS_FAILURES")?.unwrap_or(false),
             spurious_wakeups: env
                 .parse("DPOR_SPURIOUS_WAKEUPS", "a number of waits below 2^32")?

@@ -66,16 +66,18 @@ impl Probe<'_> {
     /// read in each round. Says of the others why each of their looks is an event.
     pub(crate) fn awaits(&mut self, waits: &[FirstWait]) -> Vec<AwaitLoop> {
         let waits = waits.iter().filter(|wait| wait.at == WaitsAt::Hint);
+        let is_asked_for = self.settings.await_loops == Some(true);
         let stays = |wait: &FirstWait| {
             let found = match self.solo_run(wait) {
-                (None, driver) => await_loop(wait, &driver),
+                (None, driver) if is_asked_for => await_loop(wait, &driver),
+                (None, driver) => await_loop(wait, &driver).and_then(|it| repeats(it, &driver)),
                 (Some(rounds), _) => Err(format!("it gives up by itself after {rounds} rounds")),
             };
             let why = match &found {
                 Err(why) => Some(why.clone()),
                 Ok(known) => why_in_looks(known),
             };
-            if let Some(why) = why {
+            if let Some(why) = why.filter(|_| is_asked_for) {
                 no_one_step(&wait.site, &why);
             }
             found.ok()
@@ -258,6 +260,20 @@ fn await_loop(wait: &FirstWait, driver: &Driver) -> Result<AwaitLoop, String> {
         round: places,
         refused: false,
     })
+}
+
+/// Returns the loop, if each of its rounds is one look and leaves the state of its thread as it
+/// was.
+///
+/// # Errors
+///
+/// Why it is no such loop.
+fn repeats(known: AwaitLoop, driver: &Driver) -> Result<AwaitLoop, String> {
+    match known.round.len() {
+        1 if driver.machine.repeats_for_ever() => Ok(known),
+        1 => Err("its rounds change what its thread keeps".to_owned()),
+        looks => Err(format!("each round looks {looks} times")),
+    }
 }
 
 /// Why each look of a loop that only looks is an event, if it is.

@@ -78,6 +78,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) unseen_wakers: Vec<(Site, Schedule)>,
     /// Whether loops that wait at a hint are explored as one step.
     takes_loops_for_steps: bool,
+    /// The hint of the first loop of which only a first look in vain is a step of its own.
+    awaited: Option<String>,
     /// Whether the exploration has paused between two executions to find out whether loops give up
     /// by themselves.
     asks: bool,
@@ -220,6 +222,7 @@ impl<'a> Watch<'a> {
             changes: 0,
             unseen_wakers: Vec::new(),
             takes_loops_for_steps: false,
+            awaited: None,
             asks: false,
             hintless: 0,
             rounds: Vec::new(),
@@ -319,6 +322,11 @@ impl<'a> Watch<'a> {
         self.asks = false;
         self.hintless = 0;
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
+        self.awaited = learnt
+            .awaits
+            .all()
+            .first()
+            .map(|known| known.hint.to_string());
         self.outcomes = None;
         self.met = PlacesMet::default();
         self.weak = None;
@@ -495,12 +503,19 @@ impl<'a> Watch<'a> {
         self.takes_loops_for_steps = false;
     }
 
-    /// Returns the hint of a loop that waits, if loops could be explored as one step and are not.
+    /// Whether a loop has waited.
+    #[inline]
+    pub(crate) fn has_waited(&self) -> bool {
+        !self.waits.is_empty() || self.awaited.is_some()
+    }
+
+    /// Returns the hint of a loop that waits, if no look in vain need be a step and some are.
     pub(crate) fn could_await(&self) -> Option<String> {
-        if self.settings.await_loops {
+        if self.settings.await_loops == Some(true) {
             return None;
         }
-        self.waits.first_hint().map(str::to_owned)
+        let awaited = self.awaited.as_deref();
+        self.waits.first_hint().or(awaited).map(str::to_owned)
     }
 
     /// Notes a failure: the file stays as it was before it.

@@ -101,7 +101,7 @@ impl Checkpoint {
             (
                 SETTINGS,
                 format!(
-                    "algorithm {}, order {}, memory {}, stale_try_lock {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
+                    "algorithm {}, order {}, memory {}, stale_try_lock {}, spin_bound {}, await_loops {:?}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}{shard}",
                     settings.algorithm_of_search(),
                     order.name(),

@@ -596,7 +596,8 @@ impl Exploration<'_> {
             driver = match explored {
                 Explored::Passed(passed) if rarely!(passed.refused().is_some()) => {
                     let refused = passed.refused().cloned();
-                    if let Some(known) = &refused {
+                    let is_asked_for = self.settings.await_loops == Some(true);
+                    if let Some(known) = refused.as_ref().filter(|_| is_asked_for) {
                         no_one_step(
                             &known.hint.to_string(),
                             "a thread does something else behind a look in vain than to look again",
@@ -905,9 +906,7 @@ impl Exploration<'_> {
             (verdict, _) => verdict,
         };
         let could_await = match (coverage, &gives_up) {
-            (Coverage::All, None) if rarely!(!self.watch.waits.is_empty()) => {
-                self.watch.could_await()
-            }
+            (Coverage::All, None) if rarely!(self.watch.has_waited()) => self.watch.could_await(),
             _ => None,
         };
         let is_all = matches!(

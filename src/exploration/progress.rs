@@ -138,8 +138,8 @@ impl Progress {
         };
         let awaits = match settings.await_loops {
             _ if settings.bound().is_some() => Awaits::Bounded,
-            true => Awaits::On,
-            false => Awaits::Off,
+            Some(true) => Awaits::On,
+            Some(false) | None => Awaits::Off,
         };
         Progress::of(start, style, awaits)
     }

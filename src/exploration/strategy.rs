@@ -68,6 +68,7 @@ impl Builder {
             detached_may_block: self.detached_may_block,
             max_rounds: self.max_rounds,
             stack_size: self.stack_size,
+            proves_awaits: self.await_loops.is_none() && self.takes_loops_for_steps(),
             ..Limits::default()
         };
         limits.learn(learnt);
@@ -234,7 +235,7 @@ impl Builder {
             let name = self.order.name();
             return Some(format!("the order is `{name}` (DPOR_ORDER)"));
         }
-        if self.await_loops {
+        if self.await_loops == Some(true) {
             return Some("loops are taken for one step (DPOR_AWAIT_LOOPS)".to_owned());
         }
         None
@@ -261,7 +262,7 @@ impl Builder {
         self.memory == Memory::Auto
             && self.algorithm == Algorithm::Optimal
             && self.bound().is_none()
-            && !self.await_loops
+            && self.await_loops != Some(true)
     }
 
     /// Checks that the settings do not ask for what is explored under sequential consistency alone.
@@ -297,7 +298,12 @@ impl Builder {
     /// do so: with a bound, the execution that covers a pruned one may have more preemptions than
     /// the bound allows.
     pub(crate) fn takes_loops_for_steps(&self) -> bool {
-        self.await_loops
+        let takes = self.await_loops.unwrap_or_else(|| {
+            // The first look in vain stays, and which further ones are left out is decided by an
+            // explorer that takes a wait for an acquisition.
+            self.algorithm == Algorithm::Optimal && !self.shares_work()
+        });
+        takes
             && self.memory != Memory::C11
             && !self.is_sampling()
             && self.algorithm != Algorithm::Bounded

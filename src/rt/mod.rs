@@ -85,8 +85,25 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
         return Applied::Plainly;
     }
     cold_path();
-    let target = Target::atomic(address, ty, memory);
-    applied(announce::perform(&target, &OpKind::Load { order }, site))
+    let (_, applied) = look_slowly(address, ty, &OpKind::Load { order }, site);
+    fill_below();
+    applied
+}
+
+/// Announces an operation that may be a look of a loop that waits. The value of the atomic is read
+/// here once more: where the caller kept it, the caller's frame would show which value there was
+/// before the thread had to wait for its turn.
+#[cold]
+#[inline(never)]
+fn look_slowly(
+    address: usize,
+    ty: AtomicType,
+    kind: &OpKind,
+    site: event::Site,
+) -> (Answer, Applied) {
+    let target = Target::atomic(address, ty, value_at(address, ty));
+    let answer = announce::perform(&target, kind, site);
+    (answer, applied(answer))
 }
 
 /// How a shim applies an operation to its memory, once the operation has happened.
@@ -100,9 +117,11 @@ pub(crate) enum Applied {
 /// How the shim applies an operation that was answered so.
 #[inline]
 fn applied(answer: Answer) -> Applied {
+    // Where the thread repeats a round, the atomic holds the value that the round finds.
     let is_weak = || {
         matches!(answer, Answer::Done(_))
-            && context::with_any(|runtime| runtime.weak.get() || runtime.tries.get()) == Some(true)
+            && context::with_any(|runtime| runtime.weak.get() || runtime.tries_a_value())
+                == Some(true)
     };
     if is_delayed() || rarely!(is_weak()) {
         Applied::WithCare
@@ -128,7 +147,7 @@ pub(crate) fn apply_with_care<R>(target: Target, make: impl FnOnce() -> R) -> R 
         let ObjectKind::Atomic(ty) = target.kind else {
             return None;
         };
-        let is_weak = (runtime.weak.get() || runtime.tries.get()) && !runtime.stopping.get();
+        let is_weak = (runtime.weak.get() || runtime.tries_a_value()) && !runtime.stopping.get();
         let made = is_weak.then(|| runtime.in_memory()).flatten()?;
         Some((ty, made))
     };
@@ -145,6 +164,28 @@ pub(crate) fn apply_with_care<R>(target: Target, make: impl FnOnce() -> R) -> R 
         resume(context::here());
     }
     made
+}
+
+/// The value in the memory of an atomic of this type, of which a shim is borrowed.
+fn value_at(address: usize, ty: AtomicType) -> u64 {
+    use std::ptr::with_exposed_provenance as at;
+    use std::sync::atomic::{
+        AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+    };
+    // SAFETY: a shim that is borrowed while this function runs lies at the address. It is a
+    // transparent wrapper of std's atomic of this type, and those of one width have one layout.
+    let value = unsafe {
+        match ty {
+            AtomicType::Ptr => (*at::<AtomicPtr<()>>(address)).load(Relaxed).addr() as u64,
+            _ => match ty.bits() {
+                8 => u64::from((*at::<AtomicU8>(address)).load(Relaxed)),
+                16 => u64::from((*at::<AtomicU16>(address)).load(Relaxed)),
+                32 => u64::from((*at::<AtomicU32>(address)).load(Relaxed)),
+                _ => (*at::<AtomicU64>(address)).load(Relaxed),
+            },
+        }
+    };
+    ty.truncate(value)
 }
 
 /// Writes this value to the memory of an atomic of this type.
@@ -224,8 +265,9 @@ pub(crate) fn modify(
         operand,
         blind: false,
     };
-    let target = Target::atomic(address, ty, memory);
-    applied(announce::perform(&target, &kind, site))
+    let (_, applied) = look_slowly(address, ty, &kind, site);
+    fill_below();
+    applied
 }
 
 /// [`perform`] for an update of an atomic, of which the thread learns nothing.
@@ -254,8 +296,9 @@ pub(crate) fn compare(
         Some(outcome) => (Answer::Done(outcome), Applied::Plainly),
         None => {
             cold_path();
-            let answer = announce::perform(&Target::atomic(address, ty, memory), &kind, site);
-            (answer, applied(answer))
+            let made = look_slowly(address, ty, &kind, site);
+            fill_below();
+            made
         }
     }
 }
@@ -341,6 +384,8 @@ pub(crate) fn waited(answer: Answer) -> Answer {
     }
     answer
 }
+
+pub(crate) use exec::state_capture::fill_below;
 
 /// Announces a spin hint.
 #[track_caller]

@@ -76,8 +76,18 @@ pub fn park_timeout_ms(ms: u32) {
 }
 
 /// Lets other threads run. Inside a model this is a spin hint, see [`crate::hint::spin_loop`].
+#[inline(always)]
 #[track_caller]
 pub fn yield_now() {
+    rt::fill_below();
+    yield_there();
+    rt::fill_below();
+}
+
+/// [`yield_now`] over the stack that it has filled, in a frame of its own.
+#[inline(never)]
+#[track_caller]
+fn yield_there() {
     if let Answer::Outside = rt::hint() {
         std::thread::yield_now();
     }

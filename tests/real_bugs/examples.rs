@@ -7,7 +7,7 @@ use std::process::Command;
 const EXAMPLES: &[(&str, u64)] = &[
     ("lost_update", 2),
     ("deadlock", 2),
-    ("spinlock", 8),
+    ("spinlock", 4),
     ("static_counter", 2),
     ("treiber_stack", 22),
     ("rwlock_cache", 4),

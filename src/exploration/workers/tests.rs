@@ -351,7 +351,7 @@ fn settings_that_are_not_for_workers_leave_the_counts_as_they_are() {
         |it| it.order = Order::Stride,
         |it| it.algorithm = Algorithm::Source,
         |it| it.preemption_bound = Some(2),
-        |it| it.await_loops = true,
+        |it| it.await_loops = Some(true),
     ];
     for change in changes {
         shared().set((0, 0));

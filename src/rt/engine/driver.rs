@@ -129,7 +129,10 @@ pub(crate) struct Driver {
     explorer: Box<dyn Explorer>,
     /// The explorer's answers about itself.
     last_goes_on: bool,
+    /// Whether looks in vain of known loops leave no event: all of them, or those behind a first
+    /// one, once a round has left the state of the thread as it was.
     takes_awaits: bool,
+    proves_awaits: bool,
     asks_for_clocks: bool,
     has_all_begin: bool,
     bounds: Bounds,
@@ -163,6 +166,9 @@ pub(crate) struct Driver {
     ends_are_seen: bool,
     /// The loop that turned out not to go round, although a look in vain of it was withdrawn.
     refused: Option<AwaitLoop>,
+    /// The positions of the last events of rounds in vain behind which a thread waits, because
+    /// another round has left its state as it was.
+    proven: Vec<u32>,
     /// The place of a value behind an `Arc` for which this exploration is void.
     loud_glue: Option<Site>,
     tried: Tried,
@@ -195,7 +201,9 @@ impl Driver {
     /// Finds out whether looks in vain of known loops leave no event.
     fn ask_for_awaits(&mut self) {
         let knows = !self.machine.limits.learnt.awaits.is_empty();
-        self.takes_awaits = knows && self.explorer.takes_awaits();
+        let takes = knows && self.explorer.takes_awaits();
+        self.proves_awaits = takes && self.machine.limits.proves_awaits;
+        self.takes_awaits = takes && !self.proves_awaits;
     }
 
     /// Memory is C11's: the graph of each execution is in `weak`, which the explorer may share.
@@ -459,6 +467,7 @@ impl Driver {
         self.clocks.truncate(self.replayed);
         self.machine.reset(site);
         self.machine.forget_passed(self.replayed);
+        self.forget_proven(self.replayed);
         self.regions.begin();
         self.begun = 0;
         self.owners.reset();
@@ -665,7 +674,7 @@ impl Driver {
             weak.borrow_mut().put_aside(true);
         }
         (self.last_goes_on, self.has_all_begin) = (false, false);
-        self.takes_awaits = false;
+        (self.takes_awaits, self.proves_awaits) = (false, false);
         self.machine.forget_rests();
         self.ask_again();
         self.bounds.events_max = self.position + self.hints + further;
@@ -703,6 +712,7 @@ impl Driver {
         // The check of a free may have computed clocks behind this point.
         self.clocks.truncate(length);
         self.machine.forget_passed(length);
+        self.forget_proven(length);
         if let Some(uses) = &mut self.raw_uses {
             uses.forget_after(length);
         }

@@ -87,6 +87,7 @@ pub(crate) fn announce(
 pub(crate) fn fence(order: Ordering, site: Site) {
     // Without a model, and once the execution is over, no detector needs the fence.
     let _ = with_step(|runtime| {
+        runtime.does_more_than_look();
         let order = runtime.weakened.fence(order, site)?;
         // Frees before the fence are handled first, so that they do not count as ordered behind the
         // events that the fence synchronises with.
@@ -114,6 +115,9 @@ pub(crate) fn hint(site: Site) -> Answer {
             inner.end = Some(end);
             drop(inner);
             return runtime.wait_for_turn(site);
+        }
+        if rarely!(inner.driver.proves_awaits()) && runtime.waits_behind_look(&mut inner, site) {
+            return Some(Outcome::Done);
         }
         let looked = inner.driver.executed().len();
         let stops = inner.driver.hint(me, site);

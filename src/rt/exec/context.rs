@@ -120,6 +120,15 @@ pub(crate) struct Runtime {
     /// The thread that runs only tries a round of its loop: its next action is to be the hint of
     /// the loop.
     pub(crate) tries: Cell<bool>,
+    /// Whether such a round only repeats the last one, with the same value; and if so, the number
+    /// of hints to which the thread may come before its look, zero behind the look.
+    pub(super) repeats: Cell<bool>,
+    pub(super) hints: Cell<u32>,
+    /// The state of the thread at the hint to which it comes.
+    pub(super) repeated: Cell<Repeated>,
+    /// The states that were captured before such a round, and behind it.
+    pub(super) before_round: RefCell<Vec<u8>>,
+    pub(super) after_round: RefCell<Vec<u8>>,
     /// The quiet drop glue that runs.
     pub(super) glue: Cell<Option<Glue>>,
     /// The place of a value behind an `Arc`, if the exploration is void because of its drop glue.
@@ -161,6 +170,20 @@ pub(crate) struct Runtime {
     /// The places at which std permits a behaviour that may not have been explored.
     pub(super) permitted: Permitted,
     pub(super) clock: RefCell<Clock>,
+}
+
+/// The state of a thread at a hint, behind a round in vain or one that leaves no event.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Repeated {
+    /// The state is not captured in full, or a round has changed it.
+    #[default]
+    Unknown,
+    /// Captured before a round that leaves no event.
+    Captured,
+    /// The same as before that round.
+    Same,
+    /// Not the same. The round is made once more.
+    Differs,
 }
 
 /// The state that the runtime works with between two steps.

@@ -39,7 +39,7 @@ impl Runtime {
     /// The values that the memory of an atomic has for the last operation, if memory is C11's.
     pub(crate) fn in_memory(&self) -> Option<InMemory> {
         let machine = &self.inner.borrow().driver.machine;
-        match self.tries.get() {
+        match self.tries_a_value() {
             true => machine.tried_in_memory(self.current.get()),
             false => machine.in_memory(),
         }

@@ -162,6 +162,11 @@ impl Default for Runtime {
             unexplored: Cell::new(false),
             weak: Cell::new(false),
             tries: Cell::new(false),
+            repeats: Cell::new(false),
+            hints: Cell::new(0),
+            repeated: Cell::default(),
+            before_round: RefCell::default(),
+            after_round: RefCell::default(),
             glue: Cell::new(None),
             loud: Cell::new(None),
             has_raw_references: Cell::new(false),
@@ -237,6 +242,11 @@ impl Runtime {
             unexplored,
             weak,
             tries,
+            repeats,
+            hints,
+            repeated,
+            before_round,
+            after_round,
             glue,
             loud,
             has_raw_references,
@@ -279,6 +289,11 @@ impl Runtime {
         failed_at.get_mut().empty();
         at_end.get_mut().empty();
         at_last_hint.get_mut().empty();
+        before_round.get_mut().empty();
+        repeats.set(false);
+        hints.set(0);
+        after_round.get_mut().empty();
+        repeated.take();
         (*failed, *outcome, *failing) = Default::default();
         (*roomy, *next_tracked) = Default::default();
         glue.take();

@@ -29,6 +29,7 @@ use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::process_exit;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
 use crate::rt::exec::settings::Settings;
+use crate::rt::exec::state_capture;
 use crate::rt::exec::thread_op;
 use crate::rt::heap::Watched;
 use crate::rt::process::outside_use;
@@ -266,6 +267,7 @@ fn fails(
             // `after` has already called `finish` for these ends.
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => return None,
+            End::Pruned(Pruned::LeftLoop) if inner.driver.refused().is_some() => return None,
             End::Pruned(Pruned::LeftLoop) => made_again = true,
             end @ (End::Complete | End::Pruned(Pruned::Assumed | Pruned::Stopped)) => {
                 if let Some(bytes) = inner.driver.lacks_memory() {
@@ -303,6 +305,7 @@ fn execute(
         (runtime.heap).tell_all(inner.driver.may_note_raw_uses());
         let is_weak = inner.driver.is_weak();
         runtime.weak.set(is_weak);
+        state_capture::repeat_rounds(inner.driver.proves_awaits());
         inner.races.set_weak(is_weak);
         inner.end.empty();
         inner.next = None;
@@ -354,6 +357,8 @@ fn go_on(
             cold_path();
             runtime.tries.set(false);
             let mut inner = runtime.inner.borrow_mut();
+            runtime.repeats.set(false);
+            runtime.hints.set(0);
             inner.driver.leaves_loop(thread);
             return End::Pruned(Pruned::LeftLoop);
         }

@@ -18,10 +18,12 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::rt::rare::rarely;
 
-use crate::rt::exec::context::{Inner, Runtime, with_any};
+use crate::rt::exec::context::{Inner, Repeated, Runtime, with_any};
 use crate::rt::heap;
 
 /// The hints at which the state is captured.
@@ -37,6 +39,8 @@ struct Looks {
 thread_local! {
     static NEXT: Cell<u32> = const { Cell::new(0) };
     static FIRST: Cell<Option<u32>> = const { Cell::new(None) };
+    static REPEATS: Cell<bool> = const { Cell::new(false) };
+    static FILLING: Cell<u64> = const { Cell::new(NO_FILL) };
 }
 
 /// The number of first hints at which the state is captured. Mostly a loop waits for the first time
@@ -79,16 +83,105 @@ impl Drop for StateCapture {
     }
 }
 
+/// Whether the execution that begins on this OS thread has threads repeat a round of a loop that
+/// waits. Then the state is captured before such a round and behind it.
+pub(crate) fn repeat_rounds(repeats: bool) {
+    REPEATS.set(repeats);
+    FILLING.set(if repeats { FILL } else { NO_FILL });
+    if repeats {
+        MAY_REPEAT.store(true, Relaxed);
+    }
+}
+
+/// Whether an exploration in this process has ever had threads repeat rounds.
+static MAY_REPEAT: AtomicBool = AtomicBool::new(false);
+
+/// The number of bytes that are filled below the frame that contains a hint or a look. The frames
+/// of the runtime up to the one that captures the state need less.
+const FILLED_BYTES: usize = 2048;
+
+/// What the dead part of the stack is filled with while a thread repeats its round, and while it
+/// does so once more; and what stands for no filling.
+const FILL: u64 = 0;
+const OTHER_FILL: u64 = 0xa7a7_a7a7_a7a7_a7a7;
+const NO_FILL: u64 = 1;
+
+/// Fills the stack below the caller's frame, to be called before a hint, behind it, and behind a
+/// look, from the frame that contains these. Otherwise the bytes there would show how the operation
+/// before was performed, and some of them become part of a later frame that never writes them, or
+/// of the padding in a value. The caller's frame gets no other value than the one for filling.
+#[inline(always)]
+pub(crate) fn fill_below() {
+    fill(filling());
+}
+
+#[inline(never)]
+pub(crate) fn filling() -> u64 {
+    match MAY_REPEAT.load(Relaxed) {
+        true => FILLING.get(),
+        false => NO_FILL,
+    }
+}
+
+/// Contains nothing else, so that its frame is its return address alone.
+#[inline(never)]
+pub(crate) fn fill(with: u64) {
+    // SAFETY: the code writes only to memory that it has reserved on the stack, and gives that
+    // memory back. A coroutine has more room than that for the frames of the runtime.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "cmp rax, {none}",
+            "je 2f",
+            "sub rsp, {size}",
+            "mov rdi, rsp",
+            "mov ecx, {words}",
+            "cld",
+            "rep stosq",
+            "add rsp, {size}",
+            "2:",
+            none = const NO_FILL,
+            size = const FILLED_BYTES,
+            words = const FILLED_BYTES / 8,
+            in("rax") with,
+            out("rdi") _,
+            out("rcx") _,
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "cmp {with}, #{none}",
+            "b.eq 3f",
+            "mov {end}, sp",
+            "sub sp, sp, #{size}",
+            "mov {at}, sp",
+            "2:",
+            "stp {with}, {with}, [{at}], #16",
+            "cmp {at}, {end}",
+            "b.lo 2b",
+            "mov sp, {end}",
+            "3:",
+            none = const NO_FILL,
+            size = const FILLED_BYTES,
+            with = in(reg) with,
+            end = out(reg) _,
+            at = out(reg) _,
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = with;
+}
+
 /// Captures the state at a hint of a thread, if this hint is to be captured. To be called before
 /// any action that differs from one round to the next.
 #[inline]
 pub(crate) fn at_hint() {
-    let next = NEXT.get();
-    if rarely!(next > 0) {
-        match next {
-            1 => look(),
-            _ => NEXT.set(next - 1),
-        }
+    // Both are asked for at each hint, so that each leaves the same bytes on the stack.
+    let (next, repeats) = (NEXT.get(), REPEATS.get());
+    if rarely!(next > 0 || repeats) {
+        look();
     }
 }
 
@@ -168,11 +261,67 @@ impl Runtime {
             return;
         };
         let recorded = self.heap.record(false);
-        match FIRST.get() {
-            None => self.compare_round(&mut inner, registers),
-            Some(left) => self.compare_first(&mut inner, registers, left),
+        if REPEATS.get() {
+            self.compare_repeated(&inner, registers);
+        }
+        match (NEXT.get(), FIRST.get()) {
+            (0, _) => {}
+            (1, None) => self.compare_round(&mut inner, registers),
+            (1, Some(left)) => self.compare_first(&mut inner, registers, left),
+            (next, _) => NEXT.set(next - 1),
         }
         self.heap.record(recorded);
+    }
+
+    /// Captures the state of the thread that runs, if it has looked in vain and is to repeat its
+    /// round. Compares the state with the captured one, if it has repeated the round. No other
+    /// thread has run meanwhile.
+    ///
+    /// If they differ, the thread repeats the round once more, over a stack that has other contents
+    /// in its dead part. A byte that is what the stack was filled with, each time, comes from
+    /// memory that was never written. No program without undefined behaviour depends on it, so it
+    /// does not count.
+    fn compare_repeated(&self, inner: &Inner, registers: &Registers) {
+        let me = self.current.get();
+        if !self.tries.get() {
+            if inner.driver.is_to_prove(me) {
+                let (state, is_all) = self.state(&inner.stacks, registers).unwrap_or_default();
+                self.repeated.set(if is_all {
+                    Repeated::Captured
+                } else {
+                    Repeated::Unknown
+                });
+                self.before_round.replace(state);
+            }
+            return;
+        }
+        if !self.repeats.get() || self.is_to_look() {
+            return;
+        }
+        let is_last = FILLING.replace(FILL) != FILL;
+        let state = self
+            .state(&inner.stacks, registers)
+            .filter(|(_, is_all)| *is_all);
+        let (state, _) = state.unwrap_or_default();
+        let before = self.before_round.borrow();
+        let mut after = self.after_round.borrow_mut();
+        self.repeated.set(if state == *before {
+            Repeated::Same
+        } else if state.len() != before.len() {
+            Repeated::Unknown
+        } else if !is_last {
+            FILLING.set(OTHER_FILL);
+            *after = state;
+            Repeated::Differs
+        } else {
+            let mut bytes = before.iter().zip(after.iter()).zip(&state);
+            let (fill, other) = (FILL as u8, OTHER_FILL as u8);
+            let is_dead = |after: u8, last: u8| (after, last) == (fill, other);
+            match bytes.all(|((before, &after), &last)| *before == after || is_dead(after, last)) {
+                true => Repeated::Same,
+                false => Repeated::Unknown,
+            }
+        });
     }
 
     /// Compares the state of the thread that runs, if it is in a solo run.

@@ -16,11 +16,14 @@ use crate::rt::event::verdict::{End, Gone, Pruned};
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::shim::Target;
 
-use super::context::{Inner, Runtime, Stop};
+use super::context::{Inner, Repeated, Runtime, Stop};
 use super::memory::may_be_pointer;
 use crate::rt::coroutine::ROOM;
 use crate::rt::coroutine::{Stretch, leave_room, suspend};
 use crate::rt::statics::image::Image;
+
+/// The most hints that a thread comes to before it looks again, in a round that leaves no event.
+const HINTS_BEFORE_LOOK: u32 = 1_000_000;
 
 /// The stacks of the threads, and the former stacks of threads that have ended.
 type Stacks = [Option<(usize, usize)>];
@@ -75,7 +78,7 @@ impl Runtime {
             self.count_in_vain();
             return false;
         }
-        if rarely!(self.tries.get()) {
+        if rarely!(self.tries.get()) && !self.is_to_look() {
             self.leave_loop();
         }
         self.note_in_glue();
@@ -95,6 +98,8 @@ impl Runtime {
     #[cold]
     pub(super) fn leave_loop(&self) -> ! {
         self.tries.set(false);
+        self.repeats.set(false);
+        self.hints.set(0);
         {
             let mut inner = self.inner.borrow_mut();
             inner.driver.leaves_loop(self.current.get());
@@ -106,7 +111,8 @@ impl Runtime {
         }
     }
 
-    /// The thread that runs comes to this hint, in a round that it only tries.
+    /// The thread that runs comes to this hint, in a round that leaves no event. False if it makes
+    /// no such round.
     #[cold]
     pub(super) fn comes_round(&self, hint: Site) -> bool {
         if !self.tries.get() {
@@ -114,15 +120,86 @@ impl Runtime {
         }
         let me = self.current.get();
         let mut inner = self.inner.borrow_mut();
-        if !inner.driver.machine.comes_round(me, hint) {
+        let is_back = if !self.repeats.get() {
+            inner.driver.machine.comes_round(me, hint)
+        } else if let left @ 2.. = self.hints.get() {
+            // Several hints in a row are one hint.
+            self.hints.set(left - 1);
+            return true;
+        } else if self.hints.get() == 0 && self.repeated.get() == Repeated::Differs {
+            self.hints.set(HINTS_BEFORE_LOOK);
+            return true;
+        } else {
+            self.hints.get() == 0 && self.repeated.get() == Repeated::Same
+        };
+        if !is_back {
             drop(inner);
             self.leave_loop();
+        }
+        if self.repeats.take() {
+            inner.driver.wait_behind_look();
         }
         self.tries.set(false);
         if let Some(&Some(stack)) = inner.stacks.get(me.index()) {
             self.open_short_way(Stretch::above(stack, ROOM));
         }
         true
+    }
+
+    /// The thread that runs comes to this hint. If it has looked in vain in a known loop, it waits
+    /// there, once another round, which leaves no event, has left its state as it was. Returns
+    /// whether it has looked in vain.
+    #[cold]
+    pub(super) fn waits_behind_look(&self, inner: &mut Inner, hint: Site) -> bool {
+        let driver = &mut inner.driver;
+        if driver.vain_look(self.current.get(), Some(hint)).is_none() {
+            return false;
+        }
+        let is_captured = self.repeated.take() == Repeated::Captured;
+        if driver.is_proven() {
+            driver.wait_behind_look();
+            return true;
+        }
+        self.tries.set(true);
+        self.repeats.set(true);
+        self.hints
+            .set(if is_captured { HINTS_BEFORE_LOOK } else { 0 });
+        self.roomy.take();
+        true
+    }
+
+    /// Whether the thread that runs makes a round with a value that its atomic may not hold.
+    pub(crate) fn tries_a_value(&self) -> bool {
+        self.tries.get() && !self.repeats.get()
+    }
+
+    /// Whether the thread that runs repeats a round, and its look is still to come.
+    pub(super) fn is_to_look(&self) -> bool {
+        self.hints.get() > 0
+    }
+
+    /// The thread that runs does something other than to look. A round that only repeats the last
+    /// one must not do so.
+    pub(super) fn does_more_than_look(&self) {
+        if rarely!(self.repeats.get()) {
+            self.leave_loop();
+        }
+    }
+
+    /// The thread that runs makes its look again, in a round that leaves no event.
+    #[cold]
+    fn looks_again(&self, inner: RefMut<'_, Inner>, operation: &Operation, site: Site) -> Outcome {
+        match inner.driver.machine.looks_only(operation) {
+            Some(outcome) => {
+                self.hints.set(0);
+                self.pulse.beat(site);
+                outcome
+            }
+            None => {
+                drop(inner);
+                self.leave_loop();
+            }
+        }
     }
 
     /// The object behind a shim, unless its memory is gone.
@@ -274,6 +351,10 @@ impl Runtime {
         site: Site,
     ) -> Option<()> {
         let me = self.current.get();
+        if rarely!(self.is_to_look()) {
+            drop(inner);
+            self.leave_loop();
+        }
         let is_watched =
             inner.races.is_active() || self.callers.are_asked_for() || self.loud.get().is_some();
         let events = if is_watched {
@@ -298,6 +379,9 @@ impl Runtime {
         operation: &Operation,
         site: Site,
     ) -> Option<Outcome> {
+        if rarely!(self.is_to_look()) {
+            return Some(self.looks_again(inner, operation, site));
+        }
         let me = self.current.get();
         let wait = inner.driver.machine.wait_before(me, operation, site);
         if let Some(wait) = wait {

@@ -14,6 +14,7 @@ use super::permitted::{Behaviour, Possible};
 impl Runtime {
     /// What the read of the clock that the current thread begins at this place may find.
     fn ask_clock(&self, site: Site) -> Asked {
+        self.does_more_than_look();
         let me = self.current.get();
         let is_weak = self.weak.get();
         let mut inner = self.inner.borrow_mut();

@@ -73,6 +73,9 @@ pub(crate) struct Limits {
     pub(crate) detached_may_block: bool,
     /// The facts that an earlier exploration of the same program has learnt.
     pub(crate) learnt: Learnt,
+    /// Whether a thread waits in a loop that is taken for one step only where a further round has
+    /// left its state as it was. The round leaves no event, and the look in vain before it stays.
+    pub(crate) proves_awaits: bool,
     /// The bound on the number of visits of a thread to one hint with a change since the visit
     /// before.
     pub(crate) max_rounds: Option<usize>,
@@ -101,6 +104,7 @@ impl Default for Limits {
             catches_panics: false,
             detached_may_block: false,
             learnt: Learnt::default(),
+            proves_awaits: false,
             max_rounds: None,
             rounds_of_turn: None,
             stack_size: 0,

@@ -16,6 +16,15 @@ pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target 
     Target::atomic(address.addr(), ty, ty.truncate(memory))
 }
 
+/// The target without the value of its memory, which need not be kept any longer.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn without_value(target: Target) -> Target {
+    Target {
+        memory: 0,
+        ..target
+    }
+}
+
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn load<R>(
@@ -31,7 +40,7 @@ pub(super) fn load<R>(
     }
     match rt::load(target.address, ty, target.memory, order) {
         Applied::Plainly => make(),
-        Applied::WithCare => rt::apply_with_care(target, make),
+        Applied::WithCare => rt::apply_with_care(without_value(target), make),
     }
 }
 
@@ -76,7 +85,7 @@ pub(super) fn modify<R>(
     let rmw = rmw.on(ty);
     match rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
         Applied::Plainly => make(),
-        Applied::WithCare => rt::apply_with_care(target, make),
+        Applied::WithCare => rt::apply_with_care(without_value(target), make),
     }
 }
 
@@ -109,7 +118,7 @@ pub(super) fn compare<R>(
     let fails = matches!(answer, Answer::Done(Outcome::Failure(found)) if found == expected);
     match applied {
         Applied::Plainly => make(fails),
-        Applied::WithCare => rt::apply_with_care(target, || make(fails)),
+        Applied::WithCare => rt::apply_with_care(without_value(target), || make(fails)),
     }
 }
 

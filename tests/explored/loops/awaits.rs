@@ -12,7 +12,7 @@ use super::{COUNTS_SHOW, look_around};
 /// Settings with which loops are taken for one step.
 fn awaits() -> Builder {
     let mut builder = Builder::new();
-    builder.await_loops = true;
+    builder.await_loops = Some(true);
     builder
 }
 
@@ -160,20 +160,105 @@ fn there_are_as_many_executions_as_if_nobody_looked_in_vain() {
     }
 }
 
+/// What a test finds by default and with each look as an event: of each outcome whether there is an
+/// execution.
+fn found_by_default<T: Ord + Send + std::fmt::Debug + 'static>(body: fn() -> T) -> Vec<T> {
+    let [default, without] = [None, Some(false)].map(|await_loops| {
+        let mut builder = Builder::new();
+        builder.await_loops = await_loops;
+        builder.outcomes(body).into_keys().collect::<Vec<_>>()
+    });
+    assert_eq!(default, without);
+    default
+}
+
+/// A thread may do something else behind its loop if it has had to wait, and the state at each of
+/// its hints is the same.
+#[test]
+fn by_default_it_counts_whether_a_thread_has_had_to_wait() {
+    let outcomes = found_by_default(|| {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || theirs.store(1, SeqCst));
+        let mut waited = false;
+        while flag.load(SeqCst) == 0 {
+            waited = true;
+            hint::spin_loop();
+        }
+        other.join().unwrap();
+        waited
+    });
+    assert_eq!(outcomes, [false, true]);
+}
+
+/// The value that was read last in vain, the number of rounds, and a plain variable that each round
+/// changes on the heap.
+#[test]
+fn by_default_it_counts_what_a_round_leaves_behind() {
+    type Looks = fn(&AtomicUsize) -> usize;
+    fn looked(looks: Looks) -> usize {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || (1..=3).for_each(|it| theirs.store(it, SeqCst)));
+        let found = looks(&flag);
+        other.join().unwrap();
+        found
+    }
+    let last = found_by_default(|| {
+        looked(|flag| {
+            let mut last = 10;
+            loop {
+                match flag.load(SeqCst) {
+                    3 => break last,
+                    seen => last = seen,
+                }
+                hint::spin_loop();
+            }
+        })
+    });
+    assert_eq!(last, [0, 1, 2, 10]);
+    let rounds = found_by_default(|| {
+        looked(|flag| {
+            let mut rounds = 0;
+            while flag.load(SeqCst) < 3 {
+                rounds = 2.min(rounds + 1);
+                hint::spin_loop();
+            }
+            rounds
+        })
+    });
+    assert_eq!(rounds, [0, 1, 2]);
+    let kept = found_by_default(|| {
+        looked(|flag| {
+            let mut kept = Box::new(0);
+            while flag.load(SeqCst) < 1 {
+                *kept = 2.min(*kept + 1);
+                hint::spin_loop();
+            }
+            *kept
+        })
+    });
+    assert_eq!(kept, [0, 1, 2]);
+}
+
 /// The documents give these numbers (`docs/LOOPS.md`, "Loops as one step").
 #[test]
 fn the_guide_has_the_right_numbers() {
-    for (which, threads, with, without) in [
-        ("ticket lock", 3, 6, 408),
-        ("ticket lock", 4, 24, 119_136),
-        ("MCS lock", 3, 66, 6_630),
-        ("turns", 2, 1, 262_144),
+    for (which, threads, with, default, without) in [
+        ("ticket lock", 3, 6, 48, 408),
+        ("ticket lock", 4, 24, 1_536, 119_136),
+        ("MCS lock", 3, 66, 438, 6_630),
+        ("turns", 2, 1, 512, 262_144),
     ] {
         let mut programs = WAITING.iter().filter(|(name, _)| *name == which);
         let (_, program) = programs.next().expect("it is one of these");
         let report = awaits().check(program(threads, true));
         assert_eq!((report.executions, report.pruned), (with, 0), "{which}");
         let report = Builder::new().check(program(threads, true));
+        assert_eq!((report.executions, report.pruned), (default, 0), "{which}");
+        let mut builder = Builder::new();
+        builder.await_loops = Some(false);
+        let report = builder.check(program(threads, true));
         assert_eq!(report.executions, without, "{which}, {threads} threads");
     }
 }
@@ -194,7 +279,7 @@ fn watched(looks: impl Fn(&AtomicUsize) + Send + Sync + 'static) -> impl Fn() + 
 fn with_and_without(body: impl Fn() + Send + Sync + Clone + 'static) -> [u64; 2] {
     [true, false].map(|await_loops| {
         let mut builder = Builder::new();
-        builder.await_loops = await_loops;
+        builder.await_loops = Some(await_loops);
         builder.check(body.clone()).executions
     })
 }
@@ -283,18 +368,20 @@ fn where_nothing_changes_any_more_the_same_livelock_is_found() {
         }
         other.join().unwrap();
     };
-    let [with, without] = [true, false].map(|await_loops| {
+    let [with, default, without] = [Some(true), None, Some(false)].map(|await_loops| {
         let mut builder = Builder::new();
         builder.await_loops = await_loops;
         builder.explore(missed).expect_err("the flag may be missed")
     });
     assert_eq!(with.kind(), FailureKind::Livelock, "{with}");
+    assert_eq!(default.kind(), FailureKind::Livelock, "{default}");
     let rows = |failure: &dpor::Failure| {
         let text = failure.to_string();
         let rows = text.lines().filter(|line| line.contains("awaits.rs:"));
         rows.map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(rows(&with).len() > 4, "{with}");
+    assert_eq!(rows(&default), rows(&with));
     // It is shown with all that the thread does before it waits, and comes again without the setting.
     let again = again(&with, missed);
     assert_eq!(again.kind(), FailureKind::Livelock);
@@ -359,7 +446,7 @@ fn a_panic_behind_a_loop_is_shown_as_without_the_setting() {
     };
     let [with, without] = [true, false].map(|await_loops| {
         let mut builder = Builder::new();
-        builder.await_loops = await_loops;
+        builder.await_loops = Some(await_loops);
         let failure = builder.explore(body).expect_err("it may be as quick");
         (failure.kind(), failure.schedule().to_string())
     });
@@ -372,7 +459,7 @@ fn it_means_nothing_to_a_bound_and_to_a_sampler() {
     let (_, program) = WAITING[0];
     let explored = |await_loops, set: fn(&mut Builder)| {
         let mut builder = Builder::new();
-        builder.await_loops = await_loops;
+        builder.await_loops = Some(await_loops);
         builder.seed = Some(1);
         set(&mut builder);
         let report = builder.check(program(2, true));
@@ -452,7 +539,10 @@ fn a_wait_is_one_step_and_no_execution_is_given_up() {
         };
         counted("flag", Box::new(body), 1);
         if readers == 8 {
-            assert_eq!(Builder::new().check(body).executions, 65_536);
+            assert_eq!(Builder::new().check(body).executions, 256);
+            let mut builder = Builder::new();
+            builder.await_loops = Some(false);
+            assert_eq!(builder.check(body).executions, 65_536);
         }
     }
     // Whichever comes last goes on first, and the others in any order with its stores.
@@ -566,7 +656,7 @@ fn a_round_that_is_only_tried_fails_in_no_way_of_its_own() {
     };
     let [with, without] = [true, false].map(|await_loops| {
         let mut builder = Builder::new();
-        builder.await_loops = await_loops;
+        builder.await_loops = Some(await_loops);
         builder.max_failures = usize::MAX;
         builder.simplify = 0;
         let failure = builder

@@ -114,7 +114,9 @@ fn who_goes_further_without_end_waits_again_so_that_all_come_to_their_ends() {
     let explored = |counted: usize| {
         ENDS.store(0, SeqCst);
         LOOKS.store(0, SeqCst);
-        let report = Builder::new().check(move || {
+        let mut builder = Builder::new();
+        builder.await_loops = Some(false);
+        let report = builder.check(move || {
             let flag = Arc::new(AtomicBool::new(false));
             let theirs = flag.clone();
             let sets = thread::spawn(move || theirs.store(true, SeqCst));

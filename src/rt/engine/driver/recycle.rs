@@ -33,6 +33,7 @@ impl Default for Driver {
             explorer: Box::new(Nothing),
             last_goes_on: false,
             takes_awaits: false,
+            proves_awaits: false,
             asks_for_clocks: false,
             has_all_begin: false,
             bounds: Bounds::default(),
@@ -50,6 +51,7 @@ impl Default for Driver {
             end: None,
             ends_are_seen: false,
             refused: None,
+            proven: Vec::new(),
             loud_glue: None,
             tried: Tried::default(),
             owners: Owners::default(),
@@ -75,6 +77,7 @@ impl Empty for Driver {
             explorer,
             last_goes_on: _,
             takes_awaits: _,
+            proves_awaits: _,
             asks_for_clocks: _,
             has_all_begin: _,
             bounds: _,
@@ -92,6 +95,7 @@ impl Empty for Driver {
             end,
             ends_are_seen,
             refused,
+            proven,
             loud_glue,
             tried,
             owners,
@@ -109,6 +113,7 @@ impl Empty for Driver {
         estimator.empty();
         hotspots.empty();
         std::mem::replace(explorer, Box::new(Nothing)).recycle();
+        proven.empty();
         (*stats, *regions, *owners) = Default::default();
         (*replayed, *begun, *unbroken, *again) = Default::default();
         (*free_from, *free_for, *position, *hints) = Default::default();

@@ -105,7 +105,9 @@ impl Driver {
         if rarely!(self.regions.off()) || rarely!(self.machine.has_withdrawn()) {
             return None;
         }
-        if rarely!(self.takes_awaits) && self.machine.may_wait_by(kind, site) {
+        // A look in vain and its repetition take the same way.
+        if rarely!(self.takes_awaits || self.proves_awaits) && self.machine.may_wait_by(kind, site)
+        {
             return None;
         }
         let (outcome, events, noted);
@@ -463,6 +465,9 @@ impl Driver {
             // The hint may follow another one, as in a backoff.
             if self.machine.rests(thread) || self.withdraw_look(thread, site) {
                 return None;
+            }
+            if self.machine.limits.proves_awaits {
+                return self.machine.hint(thread, site);
             }
             // The same as [`Driver::executed`], which would borrow the machine too.
             let events = self.trace.events();

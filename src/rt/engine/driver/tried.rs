@@ -11,10 +11,10 @@
 //! execution is abandoned and made again, with that knowledge.
 
 use crate::rt::engine::driver::{Driver, Next};
-use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::mix::mix;
 use crate::rt::event::operation::Operation;
+use crate::rt::event::{Event, Site};
 use crate::rt::object::machine::Pending;
 use crate::rt::relation::independence::changes_value;
 
@@ -30,6 +30,49 @@ impl Driver {
         self.free_for = 0;
         self.tried.rounds += 1;
         Some(Next::Tries(thread, outcome))
+    }
+
+    /// Whether loops are known in which a thread waits once a round has left its state as it was.
+    pub(crate) fn proves_awaits(&self) -> bool {
+        self.proves_awaits
+    }
+
+    /// The last event, if it is a look in vain of this thread that was a whole round of a loop, up
+    /// to this hint or to any. The thread waits there if another round leaves its state as it was.
+    pub(crate) fn vain_look(&self, thread: ThreadId, hint: Option<Site>) -> Option<&Event> {
+        if !self.proves_awaits || self.regions.off() || self.machine.rests(thread) {
+            return None;
+        }
+        self.machine.vain_look(thread, hint, self.executed())
+    }
+
+    /// Whether it is to be found out, at the hint to which the thread comes, if another round
+    /// leaves the state of the thread as it was.
+    pub(crate) fn is_to_prove(&self, thread: ThreadId) -> bool {
+        self.vain_look(thread, None).is_some() && !self.is_proven()
+    }
+
+    /// Whether an execution with the same events has shown that the thread of the last event waits
+    /// behind it.
+    pub(crate) fn is_proven(&self) -> bool {
+        let last = self.position.checked_sub(1).map(|last| last as u32);
+        last.is_some_and(|last| self.proven.binary_search(&last).is_ok())
+    }
+
+    /// Forgets what has been shown of waits behind the first `length` events.
+    pub(super) fn forget_proven(&mut self, length: usize) {
+        self.proven.retain(|&position| (position as usize) < length);
+    }
+
+    /// The thread of the last event, a look in vain, waits with the same look.
+    pub(crate) fn wait_behind_look(&mut self) {
+        let last = self.executed().last().copied();
+        if !self.is_proven() {
+            self.forget_proven(self.position);
+            self.proven.extend(last.map(|_| self.position as u32 - 1));
+        }
+        last.iter().for_each(|look| self.machine.wait_behind(look));
+        self.free_for = 0;
     }
 
     /// [`Driver::try_round`] for any thread that waits.
@@ -128,9 +171,15 @@ impl Driver {
         })
     }
 
-    /// The thread, which has tried a round, has left its loop.
+    /// The thread, which has tried a round, has left its loop. If it should have repeated its last
+    /// round, the exploration is void.
     #[cold]
     pub(crate) fn leaves_loop(&mut self, thread: ThreadId) {
+        if self.proves_awaits {
+            let look = self.executed().last().filter(|look| look.thread == thread);
+            self.refused = look.and_then(|look| self.machine.loop_with(look)).cloned();
+            return;
+        }
         let past = self.past_of(thread);
         let index = self.machine.events_of(thread);
         if let Some(tried) = self.machine.tried_in_memory(thread) {

@@ -263,6 +263,12 @@ impl Machine {
         loops.any(|it| it.is_round(hint, event.site)) && look(event, self).is_some()
     }
 
+    /// The known loop of which this look is a round.
+    pub(crate) fn loop_with(&self, look: &Event) -> Option<&AwaitLoop> {
+        let mut loops = self.limits.learnt.awaits.all().iter();
+        loops.find(|known| known.only_place().is_some_and(|place| place.is(look.site)))
+    }
+
     /// The known loop in which the thread has looked in vain.
     pub(crate) fn loop_of(&self, thread: ThreadId) -> Option<AwaitLoop> {
         let (_, site) = self.rest(thread)?.look?;
@@ -293,6 +299,45 @@ impl Machine {
             rest.look = Some(look);
         }
         rest
+    }
+
+    /// The thread, of which this look in vain was the last event, waits with the same look until
+    /// the value is another one.
+    pub(crate) fn wait_behind(&mut self, event: &Event) {
+        let rest = self.rest_with(event.thread, (event.operation, event.site));
+        rest.values.extend(event.outcome.value());
+    }
+
+    /// What a look comes out as that leaves its atomic as it is. `None` for every other operation.
+    pub(crate) fn looks_only(&self, operation: &Operation) -> Option<Outcome> {
+        let State::Atomic { value, .. } = *self.state(operation.object) else {
+            return None;
+        };
+        let looks = match operation.kind {
+            OpKind::Load { .. } | OpKind::Rmw { .. } => true,
+            // A compare-exchange that may fail spuriously has another outcome, too.
+            OpKind::CompareExchange { spurious, .. } => !spurious,
+            _ => false,
+        };
+        let (left, outcome) = self.would_find(operation, value);
+        (looks && left == value).then_some(outcome)
+    }
+
+    /// The last event, if it is a look of this thread that was a whole round of a known loop with
+    /// this hint, or with any.
+    pub(crate) fn vain_look<'e>(
+        &self,
+        thread: ThreadId,
+        hint: Option<Site>,
+        executed: &'e [Event],
+    ) -> Option<&'e Event> {
+        let last = executed.last().filter(|event| event.thread == thread)?;
+        let is_round = |known: &AwaitLoop| {
+            known.only_place().is_some_and(|place| place.is(last.site))
+                && hint.is_none_or(|hint| known.hint.is(hint))
+        };
+        let mut loops = self.limits.learnt.awaits.all().iter();
+        (loops.any(is_round) && look(last, self).is_some()).then_some(last)
     }
 
     /// The thread makes a round in which its announced look finds this value, although its atomic

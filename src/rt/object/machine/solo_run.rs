@@ -217,6 +217,13 @@ impl Machine {
         self.solo_run.as_ref().is_some_and(GoesFurther::is_enough)
     }
 
+    /// Whether the thread of the solo run is known to repeat its last round for ever, because the
+    /// round has left its state as it was.
+    pub(crate) fn repeats_for_ever(&self) -> bool {
+        let further = self.solo_run.as_ref();
+        further.is_some_and(|further| further.enough < ROUNDS_FURTHER)
+    }
+
     /// The number of rounds of the solo run, and whether the thread has left the loop.
     pub(crate) fn rounds_further(&self) -> (u32, bool) {
         let further = self.solo_run.as_ref();
