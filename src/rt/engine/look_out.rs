@@ -1,6 +1,6 @@
 //! Has an execution under sequential consistency an operation with another outcome under C11?
 //!
-//! Events among which all accesses are `SeqCst` need no check ([`is_in_order`]). The check by
+//! Events among which all accesses are `SeqCst` need no check ([`is_strong`]). The check by
 //! clocks alone comes next ([`Known`]), and the graph for what it leaves open ([`Lookout`]).
 
 use crate::rt::engine::known::Known;
@@ -31,8 +31,8 @@ pub(crate) struct LookOut {
     accesses: Accesses,
     /// The number of events of the last execution that the look-out has taken.
     taken: usize,
-    /// The number of first events of the last execution that are [in order](is_in_order).
-    in_order: usize,
+    /// The number of first events of the last execution that are [strong](is_strong).
+    strong: usize,
     /// The first operation that was found, if any. Then the look-out looks no more.
     pub(crate) found: Option<WeakStep>,
 }
@@ -44,7 +44,7 @@ impl LookOut {
             lookout: Lookout::new(Graph::new(1)),
             accesses: Accesses::default(),
             taken: 0,
-            in_order: 0,
+            strong: 0,
             found: None,
         }
     }
@@ -52,7 +52,7 @@ impl LookOut {
     /// An execution has ended that is not looked at.
     pub(crate) fn skip(&mut self) {
         self.taken = 0;
-        self.in_order = 0;
+        self.strong = 0;
         self.known.cut(0);
     }
 
@@ -73,12 +73,12 @@ impl LookOut {
             event.operation.kind.is_atomic() || reads_word(machine, &event.operation)
         };
         let has_waits = blocked.iter().any(waits);
-        let in_order = self.put_in_order(trace, kept);
-        // A thread that waits at the end has had its looks, so these are in order, too.
-        if in_order == trace.len() {
+        let strong = self.count_strong(trace, kept);
+        // A thread that waits at the end has had its looks, so these are strong, too.
+        if strong == trace.len() {
             return;
         }
-        let open = kept.max(in_order);
+        let open = kept.max(strong);
         let has_new = trace.events()[open..].iter().any(may_be_weak);
         let is_all = !has_waits && (!has_new || self.known.is_all(machine, (trace, clocks), open));
         if is_all && !cfg!(test) {
@@ -122,13 +122,13 @@ impl LookOut {
         }
     }
 
-    /// Returns how many first events of the execution are in order. It has its first `kept` events
+    /// Returns how many first events of the execution are strong. It has its first `kept` events
     /// in common with the one before.
-    fn put_in_order(&mut self, trace: &Trace, kept: usize) -> usize {
-        self.in_order = self.in_order.min(kept);
-        let more = trace.events()[self.in_order..].iter();
-        self.in_order += more.take_while(|event| is_in_order(event)).count();
-        self.in_order
+    fn count_strong(&mut self, trace: &Trace, kept: usize) -> usize {
+        self.strong = self.strong.min(kept);
+        let more = trace.events()[self.strong..].iter();
+        self.strong += more.take_while(|event| is_strong(event)).count();
+        self.strong
     }
 
     /// The outcome that an event of an execution under sequential consistency has.
@@ -182,7 +182,7 @@ impl LookOut {
 /// access to the next one is an edge of the partial order of `SeqCst` events, which has no cycle
 /// (*Repairing Sequential Consistency in C/C++11*, section 3). A wait is no access of the program:
 /// it stands for rounds of a loop that are left out, and their looks are the accesses before it.
-fn is_in_order(event: &Event) -> bool {
+fn is_strong(event: &Event) -> bool {
     use std::sync::atomic::Ordering::SeqCst;
     match event.operation.kind {
         OpKind::Load { order } | OpKind::Store { order, .. } => order == SeqCst,
