@@ -108,6 +108,7 @@ mod diagnose;
 mod verdict;
 
 pub mod alloc;
+mod atomically;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
@@ -135,6 +136,7 @@ pub mod time;
 /// 1000.
 pub const MAX_THREADS: usize = 5;
 
+pub use crate::atomically::{Footprint, Object, atomically};
 pub use crate::exploration::regions::{explore, skip_branch, stop_exploring};
 pub use crate::verdict::assumption::{Assumption, AssumptionKind};
 pub use crate::verdict::failure::{Event, Failure, FailureKind};

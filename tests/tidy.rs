@@ -30,7 +30,7 @@ const LAYERS: &[&[&str]] = &[
     &["config"],
     &["alloc", "hint", "time"],
     &["cell", "collections", "sync"],
-    &["thread"],
+    &["atomically", "thread"],
     &["future", "lazy_static"],
     &["verdict"],
     &["diagnose"],

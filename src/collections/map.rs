@@ -49,11 +49,16 @@ impl<K, V> KeyedMap<K, V> {
         }
     }
 
+    /// The address by which the model knows the map.
+    pub(crate) fn address(&self) -> usize {
+        (&raw const *self).addr()
+    }
+
     /// Announces the operation, and returns the entries when it happens. The guard must be gone
     /// before any code of the keys' or values' types but comparisons runs.
     #[track_caller]
     fn when_it_happens(&self, how: Touch) -> MutexGuard<'_, BTreeMap<K, Arc<V>>> {
-        touch((&raw const *self).addr(), how);
+        touch(self.address(), how);
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

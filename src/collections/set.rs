@@ -27,6 +27,11 @@ impl<K> KeyedSet<K> {
             map: KeyedMap::new(),
         }
     }
+
+    /// The address by which the model knows the set.
+    pub(crate) fn address(&self) -> usize {
+        self.map.address()
+    }
 }
 
 impl<K: Ord + Hash> KeyedSet<K> {

@@ -301,7 +301,8 @@ pub struct Builder {
     /// [`Memory::C11`] is explored by [`Algorithm::Optimal`], by [`Algorithm::Bounded`], and by
     /// the algorithms that sample; a checkpoint is kept depth-first only. [`Memory::Auto`]
     /// is the same as [`Memory::Sc`] with another algorithm than `Optimal`, within a bound that
-    /// was needed, and with [`Builder::await_loops`]. Replaying a schedule ([`Builder::replay`])
+    /// was needed, with [`Builder::await_loops`], and with a block of
+    /// [`atomically`](crate::atomically()). Replaying a schedule ([`Builder::replay`])
     /// uses the model that the schedule names.
     ///
     /// Environment: `DPOR_MEMORY`, one of `auto`, `sc`, `c11`. Default: [`Memory::Auto`].

@@ -28,6 +28,7 @@ pub(crate) fn suggest_orderings(end: &mut End, trace: &Trace) {
         let past = Past {
             events: trace.events(),
             fences: trace.fences(),
+            parts: trace.parts(),
         };
         race.weak = too_weak(race, past);
     }

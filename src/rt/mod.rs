@@ -50,7 +50,7 @@ use crate::rt::exec::{delay, state_capture};
 pub(crate) use crate::rt::statics::ONCE_RUNS;
 use exec::current;
 pub(crate) use exec::locals::Local;
-use exec::{announce, aside, context, time};
+use exec::{announce, aside, blocks, context, time};
 pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;
 use object::orders::InMemory;
@@ -426,6 +426,24 @@ pub(crate) fn choose(options: u32) -> Answer {
         options,
         what: Choice::Value,
     })
+}
+
+/// Begins a block that is one step ([`exec::blocks`]).
+#[track_caller]
+pub(crate) fn begin_block(targets: Option<&[(Target, bool)]>) -> Answer {
+    blocks::begin(targets, context::here())
+}
+
+/// Ends the block.
+#[track_caller]
+pub(crate) fn end_block() {
+    blocks::end(context::here());
+}
+
+/// Ends the block, if there is still one, because its thread unwinds.
+#[track_caller]
+pub(crate) fn abandon_block() {
+    blocks::abandon(context::here());
 }
 
 /// Gives this execution up; returns only outside of an execution.

@@ -85,6 +85,12 @@ impl<T: ?Sized> Mutex<T> {
         ((&raw const self.held).addr(), self.held.load(Relaxed))
     }
 
+    /// The objects of the model that the mutex is.
+    pub(crate) fn targets(&self) -> [Target; 2] {
+        let (address, held) = self.place();
+        [Target::mutex(address, held), self.poison.target()]
+    }
+
     /// Announces the lock of the mutex.
     #[track_caller]
     fn announce(&self) -> Answer {

@@ -104,12 +104,16 @@ impl Poison {
     /// Announces an operation on the mark. A thread that does not hold the lock may see the mark
     /// change at any time.
     fn announce(&self, kind: OpKind, site: &'static Location<'static>) {
-        let target = Target {
+        rt::perform_at(self.target(), kind, site);
+    }
+
+    /// The model's description of the mark.
+    pub(super) fn target(&self) -> Target {
+        Target {
             address: self.0.as_ptr().addr(),
             kind: ObjectKind::Atomic(AtomicType::Poison),
             memory: self.get() as u64,
-        };
-        rt::perform_at(target, kind, site);
+        }
     }
 }
 

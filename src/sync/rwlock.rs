@@ -144,6 +144,11 @@ impl<T: ?Sized> RwLock<T> {
         target(&self.state)
     }
 
+    /// The objects of the model that the lock is.
+    pub(crate) fn targets(&self) -> [Target; 3] {
+        [self.target(), gate_target(&self.gate), self.poison.target()]
+    }
+
     /// Takes std's lock after the announcement: `wait` outside of a model, where the call may
     /// block, and `attempt` inside.
     #[track_caller]

@@ -16,8 +16,9 @@ use crate::rt::plural::counted;
 #[non_exhaustive]
 pub enum WeakMemory {
     /// The exploration was not asked: it is sequentially consistent by
-    /// [`Memory::Sc`](crate::Memory::Sc), by an algorithm, or by a schedule. Or nothing weak was
-    /// found and the exploration is not complete.
+    /// [`Memory::Sc`](crate::Memory::Sc), by an algorithm, by a schedule, or because of a block of
+    /// [`atomically`](crate::atomically()). Or nothing weak was found and the exploration is not
+    /// complete.
     Unasked,
     /// Under C11 the program has no other executions than those under sequential consistency.
     ///

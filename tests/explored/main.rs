@@ -2,6 +2,7 @@
 // The feature has other signatures; their tests are in `tests/surface/loom_signatures.rs`.
 #![cfg(not(feature = "loom"))]
 
+mod atomically;
 mod bounds;
 #[path = "../support/channels.rs"]
 mod channels;

@@ -26,7 +26,7 @@ use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::Step;
 use crate::rt::memory::search::saved::SavedGraphs;
 use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Loud, Machine, Spot};
-use crate::rt::relation::independence::{ALL, Class, Label};
+use crate::rt::relation::independence::{ALL, Class, Footprint, Label};
 
 use crate::rt::engine::checkpoint::suspended::{
     SavedChild, SavedEvent, SavedFrame, SavedItem, SavedRecord, Suspended,
@@ -161,6 +161,19 @@ pub(crate) fn encode(
             out.number(object.0.into())
         });
     }
+    out.list(
+        machine.sets.footprints(),
+        |out, footprint| match footprint {
+            Footprint::Everything => out.number(0),
+            Footprint::Of(objects, writes) => {
+                out.number(1);
+                let all: Vec<_> = objects.iter().zip(writes).collect();
+                out.list(&all, |out, &(object, &writes)| {
+                    out.number(u64::from(object.0) << 1 | u64::from(writes));
+                });
+            }
+        },
+    );
     out.list(&unfinished.points, |out, point| {
         out.step(point.step, point.label);
         out.list(&point.sleepers, |out, s| out.step(s.step, s.label));
@@ -234,11 +247,28 @@ pub(crate) fn decode(
         let known = locations.iter().all(|object| object.index() < objects);
         (known && machine.sets.intern(&locations) as usize == set).then_some(())?;
     }
+    for footprint in 0..from.length()? {
+        let read = match from.number()? {
+            0 => Footprint::Everything,
+            _ => {
+                let all = from.list(|from| {
+                    let number = from.number()?;
+                    let object = u32::try_from(number >> 1).ok()?;
+                    let known = (object as usize) < objects;
+                    known.then_some((ObjectId(object), number & 1 == 1))
+                });
+                Footprint::of(all?)
+            }
+        };
+        (machine.sets.intern_footprint(read) as usize == footprint).then_some(())?;
+    }
+    let footprints = machine.sets.footprints().len();
     let sets = machine.sets.len();
     let step = |from: &mut Reader<'_>| {
         let (step, label) = from.step()?;
         let most = match label.class() {
             Class::Wait | Class::Released => sets,
+            Class::Block => footprints,
             _ => objects,
         };
         let known = label.object() == ObjectId::NONE || label.object().index() < most;

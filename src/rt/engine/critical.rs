@@ -43,7 +43,8 @@ pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) 
         // clocks have no data on such an object.
         let on_object = |event: &Event| {
             let (label, own) = (event.label, [event.label.object()]);
-            let is_access = label.touches_one() || label.class() == Class::Wait;
+            let is_access =
+                label.touches_one() || matches!(label.class(), Class::Wait | Class::Block);
             is_access && touched(execution, label, &own).contains(&second.operation.object)
         };
         let events = execution.trace.events().iter().take(length).zip(0..);

@@ -404,6 +404,7 @@ impl Driver {
                 return false;
             }
         }
+        self.make_room_for_blocks();
         self.stats = stats;
         self.machine.take_up(has_learnt);
         self.regions.restore(regions);
@@ -443,9 +444,18 @@ impl Driver {
         self.regions.restore(progress.regions);
         self.machine.restore_left_out(progress.rounds);
         self.ask_for_awaits();
+        self.make_room_for_blocks();
         self.estimator.restore(&progress.estimator)
             && self.clocks.restore_contention(&progress.contention)
             && self.explorer.resume(&unfinished)
+    }
+
+    /// A block without a footprint touches the objects of saved steps, which no execution of this
+    /// driver has met.
+    fn make_room_for_blocks(&mut self) {
+        if !self.machine.sets.footprints().is_empty() {
+            self.clocks.make_room(self.machine.names.object_count());
+        }
     }
 
     /// The number of bytes that hold the unexplored sequences.

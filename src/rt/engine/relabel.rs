@@ -70,8 +70,8 @@ pub(super) fn state_without(execution: &Execution<'_>, first: u32, object: Objec
             if execution.nothing_is_left(first, position, number) {
                 break;
             }
-        } else if event.operation.object == object {
-            state.apply(event.thread, &event.operation.kind, event.alternative);
+        } else {
+            execution.machine.apply(event, object, &mut state);
         }
     }
     state
@@ -97,9 +97,11 @@ pub(super) fn state_before(execution: &Execution<'_>, position: u32, object: Obj
     let word = stored.and_then(|index| execution.trace.at(near[index]).before);
     let (Some(index), Some(word)) = (stored, word) else {
         let initial = || execution.machine.initial(object);
-        return (execution.snapshots).state_after(earlier, execution.trace, object, initial);
+        let of = (execution.trace, execution.machine);
+        return (execution.snapshots).state_after(earlier, of, object, initial);
     };
     let mut state = state.unpack(word);
-    run(&mut state, &near[index..], execution.trace, object);
+    let of = (execution.trace, execution.machine);
+    run(&mut state, &near[index..], of, object);
     state
 }

@@ -252,7 +252,8 @@ fn pending(
             race: None,
         };
         if let Some(values) = execution.machine.goes_round_with(blocked.thread) {
-            let by = |first| is_among(values, blocked.operation.object, trace.at(first));
+            let object = blocked.operation.object;
+            let by = |first| is_among(execution.machine, values, object, trace.at(first));
             for first in comes_before(execution, &second, trace.len() as u32, by) {
                 found(first, &second);
             }
@@ -479,7 +480,10 @@ impl Reversal {
             let mut state = state_before(execution, first, object);
             let mut go_by = |item: &mut SequenceEvent| {
                 let operation = operation(item);
-                if operation.object == object {
+                if item.label.is_block() && item.position != NOWHERE {
+                    let event = execution.trace.at(item.position);
+                    execution.machine.apply(event, object, &mut state);
+                } else if operation.object == object {
                     let Step {
                         thread,
                         alternative,

@@ -8,9 +8,10 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 
+use crate::rt::event::Trace;
 use crate::rt::event::id::ObjectId;
-use crate::rt::event::{Event, Trace};
 use crate::rt::object::State;
+use crate::rt::object::machine::Machine;
 
 /// The number of events on an object between two snapshots.
 pub(super) const STEP: usize = if cfg!(test) { 2 } else { 32 };
@@ -31,7 +32,7 @@ impl Snapshots {
     pub(super) fn state_after(
         &self,
         earlier: &[u32],
-        trace: &Trace,
+        of: (&Trace, &Machine),
         object: ObjectId,
         initial: impl FnOnce() -> State,
     ) -> State {
@@ -41,33 +42,30 @@ impl Snapshots {
             && let Some(next) = earlier.get(last * STEP..snapshots.len() * STEP)
         {
             let mut state = snapshots[last].clone();
-            self.run(&mut state, next, trace, object);
+            self.run(&mut state, next, of, object);
             snapshots.push(state);
         }
         let last = earlier.len() / STEP;
         let mut state = snapshots[last].clone();
-        self.run(&mut state, &earlier[last * STEP..], trace, object);
+        self.run(&mut state, &earlier[last * STEP..], of, object);
         state
     }
 
-    fn run(&self, state: &mut State, positions: &[u32], trace: &Trace, object: ObjectId) {
+    fn run(&self, state: &mut State, positions: &[u32], of: (&Trace, &Machine), object: ObjectId) {
         #[cfg(test)]
         self.applied.set(self.applied.get() + positions.len());
-        run(state, positions, trace, object);
+        run(state, positions, of, object);
     }
 }
 
 /// Applies these events to the state of the object.
-pub(super) fn run(state: &mut State, positions: &[u32], trace: &Trace, object: ObjectId) {
+pub(super) fn run(
+    state: &mut State,
+    positions: &[u32],
+    (trace, machine): (&Trace, &Machine),
+    object: ObjectId,
+) {
     for &position in positions {
-        let Event {
-            thread,
-            operation,
-            alternative,
-            ..
-        } = *trace.at(position);
-        if operation.object == object {
-            state.apply(thread, &operation.kind, alternative);
-        }
+        machine.apply(trace.at(position), object, state);
     }
 }

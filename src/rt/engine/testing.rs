@@ -29,6 +29,7 @@ use crate::rt::event::operation::{
 };
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
+use crate::rt::relation::independence::Footprint;
 
 /// A value an instruction uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,6 +128,15 @@ pub(crate) enum Ins {
         to: u8,
     },
     GiveUp,
+    /// Begins a block that is one step, over these variables and no others: those that it only
+    /// reads, and those that it may write. The bits are the variables below 64. Without any, the
+    /// block may touch everything.
+    Begin {
+        reads: u64,
+        writes: u64,
+    },
+    /// Ends the block.
+    End,
     /// A spin hint.
     Hint,
     /// A register operation.
@@ -448,6 +458,20 @@ impl Code {
                     machine.announce(id, &Operation { object, kind }, site());
                     return;
                 }
+                Ins::Begin { reads, writes } => {
+                    let footprint = self.footprint(program, machine, (reads, writes));
+                    let footprint = machine.sets.intern_footprint(footprint);
+                    let kind = OpKind::Atomically { footprint };
+                    let object = ObjectId::NONE;
+                    machine.announce(id, &Operation { object, kind }, site());
+                    return;
+                }
+                Ins::End => {
+                    let held = machine.end_block();
+                    assert_eq!(held, None, "a lock across the end of a block");
+                    self.threads[thread].pc += 1;
+                    continue;
+                }
                 Ins::Hint => {
                     // One site per hint of the program, so that the log can tell them apart.
                     self.threads[thread].pc += 1;
@@ -483,9 +507,31 @@ impl Code {
                 }
             };
             let object = self.var(program, machine, var);
-            machine.announce(id, &Operation { object, kind }, site_of(thread));
+            let operation = Operation { object, kind };
+            if machine.open_block().is_some() {
+                let inside = machine.perform_inside(&operation);
+                let (outcome, _) = inside.expect("a part of the block");
+                self.take_result(program, thread, outcome);
+                continue;
+            }
+            machine.announce(id, &operation, site_of(thread));
             return;
         }
+    }
+
+    /// The footprint of the variables with these bits.
+    fn footprint(
+        &self,
+        program: &Program,
+        machine: &mut Machine,
+        (reads, writes): (u64, u64),
+    ) -> Footprint {
+        if reads | writes == 0 {
+            return Footprint::Everything;
+        }
+        let vars = (0..64u32).filter(|var| (reads | writes) >> var & 1 == 1);
+        let all = vars.map(|var| (self.var(program, machine, var), writes >> var & 1 == 1));
+        Footprint::of(all.collect())
     }
 
     /// The index of this thread in the program.
@@ -502,10 +548,24 @@ impl Code {
     /// Continues the thread's code behind its announced step, which has happened.
     fn happened(&mut self, program: &Program, machine: &mut Machine, id: ThreadId, out: Outcome) {
         let thread = self.index(id);
-        let frame = &mut self.threads[thread];
-        if frame.exiting {
+        if self.threads[thread].exiting {
             return;
         }
+        let ins = self.take_result(program, thread, out);
+        if let Ins::Spawn(child) = ins {
+            let before = self.threads[thread].pc - 1;
+            let nth = program.threads[thread][..before]
+                .iter()
+                .filter(|i| matches!(i, Ins::Spawn(_)))
+                .count() as u32;
+            self.ids[child as usize] = Some(machine.names.child(id, nth + 1));
+        }
+        self.advance(program, machine, thread);
+    }
+
+    /// Takes over the outcome of the thread's instruction, and returns the instruction.
+    fn take_result(&mut self, program: &Program, thread: usize, out: Outcome) -> Ins {
+        let frame = &mut self.threads[thread];
         let ins = program.threads[thread][frame.pc];
         let found = out.value().unwrap_or(0) as i64;
         let ok = out.succeeded() as i64;
@@ -534,14 +594,7 @@ impl Code {
             frame.regs[to as usize] = value;
         }
         frame.pc += 1;
-        if let Ins::Spawn(child) = ins {
-            let nth = program.threads[thread][..frame.pc - 1]
-                .iter()
-                .filter(|i| matches!(i, Ins::Spawn(_)))
-                .count() as u32;
-            self.ids[child as usize] = Some(machine.names.child(id, nth + 1));
-        }
-        self.advance(program, machine, thread);
+        ins
     }
 
     /// The results of the program.

@@ -97,13 +97,15 @@ pub(crate) enum Class {
     Local,
     /// A wait for a change: reads every location of its set.
     Wait,
+    /// A block that is one step: reads or writes every object of its footprint.
+    Block,
     /// A wait that was released because no other thread could run. It comes after all events that
     /// happened before that moment; `happens_before.rs` adds that order.
     Released,
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
-pub(crate) const ALL: [Class; 57] = [
+pub(crate) const ALL: [Class; 58] = [
     Class::Read,
     Class::Write,
     Class::Update,
@@ -160,6 +162,7 @@ pub(crate) const ALL: [Class; 57] = [
     Class::Declared,
     Class::Local,
     Class::Wait,
+    Class::Block,
     Class::Released,
 ];
 
@@ -305,7 +308,8 @@ impl Class {
             AddSender => Classes::NONE,
             // A spawn comes before the child's first event. Happens-before itself has that edge,
             // and not an object; the same holds for the edge from a thread's last event to a join.
-            Spawn | Local | Wait | Released => Classes::NONE,
+            // Of a wait and of a block the objects are a set (`independence.rs`).
+            Spawn | Local | Wait | Block | Released => Classes::NONE,
         }
     }
 
@@ -364,6 +368,7 @@ impl Class {
             Class::DropReceiver | Class::Declared => 9,
             Class::AddSender => 10,
             Class::Wait => WAIT_SLOT,
+            Class::Block => BLOCK_SLOT,
         }
     }
 
@@ -398,5 +403,8 @@ pub(crate) const LAST_SLOT: usize = 8;
 /// The slot of [`Class::Wait`].
 pub(crate) const WAIT_SLOT: usize = 11;
 
+/// The slot of [`Class::Block`].
+pub(crate) const BLOCK_SLOT: usize = 12;
+
 /// The number of [`Class::slot`]s.
-pub(crate) const SLOTS: usize = 12;
+pub(crate) const SLOTS: usize = 13;

@@ -132,6 +132,8 @@ impl Grant {
             | OpKind::GiveUp { .. }
             | OpKind::Start
             | OpKind::Resume
+            // The parts of a block have grants of their own.
+            | OpKind::Atomically { .. }
             | OpKind::Wait { .. } => Grant::Nothing,
         }
     }

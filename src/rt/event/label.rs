@@ -48,7 +48,8 @@ impl Label {
         Label::of(ObjectId(set), Class::Wait)
     }
 
-    /// The object of the event; of a [`Class::Wait`] the number of its read set.
+    /// The object of the event; of a [`Class::Wait`] the number of its read set, and of a
+    /// [`Class::Block`] that of its footprint.
     #[inline]
     pub(crate) const fn object(self) -> ObjectId {
         ObjectId(self.0 as u32)
@@ -74,6 +75,11 @@ impl Label {
     #[inline]
     pub(crate) const fn is_wait(self) -> bool {
         self.number() == Class::Wait as u32
+    }
+
+    #[inline]
+    pub(crate) const fn is_block(self) -> bool {
+        self.number() == Class::Block as u32
     }
 
     /// For a message sent into a bounded channel, the capacity, up to 255. For a [`Class::Arrive`]
@@ -144,6 +150,7 @@ impl Label {
         };
         let object = match kind {
             OpKind::Wait { set, .. } => ObjectId(*set),
+            OpKind::Atomically { footprint } => ObjectId(*footprint),
             _ => object,
         };
         Label::of(object, class).numbered(room, count)
@@ -277,6 +284,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         | OpKind::Start
         | OpKind::GiveUp { .. }
         | OpKind::Resume => Class::Local,
+        OpKind::Atomically { .. } => Class::Block,
         OpKind::Wait { .. } if outcome.is_released() => Class::Released,
         OpKind::Wait { .. } => Class::Wait,
     }
@@ -303,6 +311,7 @@ const APART: Classes = Classes::of(&[
     Class::Spawn,
     Class::Join,
     Class::Wait,
+    Class::Block,
     Class::Released,
 ]);
 

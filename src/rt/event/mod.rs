@@ -27,7 +27,7 @@ mod turns;
 pub(crate) mod verdict;
 pub(crate) mod weakened;
 
-use crate::rt::event::fence::Fence;
+use crate::rt::event::fence::{Fence, Part};
 use crate::rt::event::id::{FEW, ThreadId, lengthen};
 use crate::rt::event::label::Label;
 use crate::rt::event::operation::{Operation, Outcome, Step};
@@ -97,6 +97,8 @@ pub(crate) struct Trace {
     begun: Vec<(u32, ThreadId)>,
     /// The fences of the current or last execution, in order. Each execution makes its own.
     fences: Vec<Fence>,
+    /// The parts of the blocks of the current or last execution, in order.
+    parts: Vec<Part>,
     /// The threads that have begun to drop their thread-local variables, each with the number of
     /// events of the execution before that, in order.
     locals_dropped: Vec<(ThreadId, u32)>,
@@ -133,6 +135,7 @@ impl Empty for Trace {
             spawned,
             begun,
             fences,
+            parts,
             locals_dropped,
             is_weak,
             writers_first,
@@ -146,6 +149,7 @@ impl Empty for Trace {
         spawned.empty();
         begun.empty();
         fences.empty();
+        parts.clear();
         locals_dropped.empty();
         (*is_weak, *writers_first, *blocks_again) = (false, false, false);
     }
@@ -163,6 +167,7 @@ impl Trace {
             spawned: Vec::new(),
             begun: Vec::with_capacity(FEW),
             fences: Vec::new(),
+            parts: Vec::new(),
             locals_dropped: Vec::new(),
             is_weak: false,
             writers_first: false,
@@ -181,6 +186,23 @@ impl Trace {
     /// The fences, in order.
     pub(crate) fn fences(&self) -> &[Fence] {
         &self.fences
+    }
+
+    /// The parts of blocks, in order.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The operations in the block at this position; none if the event there is no block.
+    pub(crate) fn operations_in(&self, position: usize) -> impl Iterator<Item = &Event> {
+        let from = (self.parts).partition_point(|part| part.before as usize <= position);
+        let mine = self.parts[from..].iter();
+        let mine = mine.take_while(move |part| part.before as usize == position + 1);
+        mine.filter_map(Part::operation)
+    }
+
+    pub(crate) fn note_part(&mut self, part: Part) {
+        self.parts.push(part);
     }
 
     /// Notes a fence. `None` if its thread has made [`FENCES_MAX`] fences since its last event,
@@ -211,6 +233,7 @@ impl Trace {
     pub(crate) fn forget_what_is_no_event(&mut self) {
         self.locals_dropped.clear();
         self.fences.clear();
+        self.parts.clear();
     }
 
     /// The number of threads that have names.
@@ -475,6 +498,8 @@ impl Trace {
         self.place();
         let kept = (self.fences).partition_point(|fence| fence.before as usize <= length);
         self.fences.truncate(kept);
+        let kept = (self.parts).partition_point(|part| part.before as usize <= length);
+        self.parts.truncate(kept);
         let is_kept = |&(_, before): &(ThreadId, u32)| before as usize <= length;
         self.locals_dropped
             .truncate(self.locals_dropped.partition_point(is_kept));

@@ -265,6 +265,12 @@ pub(crate) enum OpKind {
     GiveUp {
         why: Reason,
     },
+    /// The beginning of a block that is one step: until its end, the thread makes no other event,
+    /// and no other thread runs. The accesses in the block are to objects of this footprint, a
+    /// number in [`crate::rt::relation::independence::ReadSets`].
+    Atomically {
+        footprint: u32,
+    },
     /// The operation of a thread that was spawned and has not begun. It is no event: when the
     /// explorer picks the thread, its code runs up to its first visible operation.
     Start,
@@ -373,7 +379,11 @@ impl OpKind {
     pub(crate) const fn is_always_alike(&self) -> bool {
         matches!(
             self,
-            OpKind::Load { .. } | OpKind::Store { .. } | OpKind::Rmw { .. } | OpKind::Touch(_)
+            OpKind::Load { .. }
+                | OpKind::Store { .. }
+                | OpKind::Rmw { .. }
+                | OpKind::Touch(_)
+                | OpKind::Atomically { .. }
         )
     }
 

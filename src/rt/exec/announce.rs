@@ -88,6 +88,7 @@ pub(crate) fn fence(order: Ordering, site: Site) {
     // Without a model, and once the execution is over, no detector needs the fence.
     let _ = with_step(|runtime| {
         runtime.does_more_than_look();
+        runtime.is_no_block("a fence", site);
         let order = runtime.weakened.fence(order, site)?;
         // Frees before the fence are handled first, so that they do not count as ordered behind the
         // events that the fence synchronises with.
@@ -108,6 +109,7 @@ pub(crate) fn hint(site: Site) -> Answer {
         return Answer::Done(Outcome::Done);
     }
     let done = with_step(|runtime| {
+        runtime.is_no_block("a spin hint", site);
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
@@ -145,6 +147,7 @@ pub(crate) fn spawn(
     site: Site,
 ) -> Option<ThreadId> {
     let spawned = with_step(|runtime| {
+        runtime.is_no_block("a spawn", site);
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
@@ -168,6 +171,7 @@ pub(crate) fn spawn(
 /// Announces a join of `thread`. False where no model runs, or the execution has ended.
 pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
     let joined = with_step(|runtime| {
+        runtime.is_no_block("a join", site);
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
         let object = inner.driver.machine.thread_object(thread);
@@ -185,6 +189,7 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
 /// Announces the check whether `thread` has finished.
 pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
     let looked = with_step(|runtime| {
+        runtime.is_no_block("`is_finished`", site);
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();

@@ -129,6 +129,8 @@ pub(crate) struct Runtime {
     /// The states that were captured before such a round, and behind it.
     pub(super) before_round: RefCell<Vec<u8>>,
     pub(super) after_round: RefCell<Vec<u8>>,
+    /// The place of the block that is one step, if the thread that runs is in one.
+    pub(crate) block: Cell<Option<Site>>,
     /// The quiet drop glue that runs.
     pub(super) glue: Cell<Option<Glue>>,
     /// The place of a value behind an `Arc`, if the exploration is void because of its drop glue.

@@ -227,6 +227,7 @@ impl Runtime {
             || self.stopping.get()
             || !self.unwinding.is_calm()
             || self.tries.get()
+            || self.block.get().is_some()
             || self.loud.get().is_some()
             || !self.weakened.is_empty();
         self.roomy.set(if rarely!(asks) {

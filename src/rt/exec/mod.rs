@@ -7,6 +7,7 @@
 pub(crate) mod accesses;
 pub(crate) mod announce;
 pub(crate) mod aside;
+pub(crate) mod blocks;
 pub(crate) mod callers;
 pub(crate) mod clock;
 pub(crate) mod context;

@@ -167,6 +167,7 @@ impl Default for Runtime {
             repeated: Cell::default(),
             before_round: RefCell::default(),
             after_round: RefCell::default(),
+            block: Cell::new(None),
             glue: Cell::new(None),
             loud: Cell::new(None),
             has_raw_references: Cell::new(false),
@@ -247,6 +248,7 @@ impl Runtime {
             repeated,
             before_round,
             after_round,
+            block,
             glue,
             loud,
             has_raw_references,
@@ -325,6 +327,7 @@ impl Runtime {
         has_raw_references.set(false);
         weak.set(false);
         tries.set(false);
+        block.set(None);
         (*in_vain, *left) = Default::default();
         *explores = false;
     }

@@ -355,6 +355,9 @@ impl Runtime {
             drop(inner);
             self.leave_loop();
         }
+        if rarely!(self.block.get().is_some()) {
+            return self.patiently(inner, operation, site).map(|_| ());
+        }
         let is_watched =
             inner.races.is_active() || self.callers.are_asked_for() || self.loud.get().is_some();
         let events = if is_watched {
@@ -383,6 +386,9 @@ impl Runtime {
             return Some(self.looks_again(inner, operation, site));
         }
         let me = self.current.get();
+        if let Some(block) = self.block.get() {
+            return self.inside(inner, operation, (block, site));
+        }
         let wait = inner.driver.machine.wait_before(me, operation, site);
         if let Some(wait) = wait {
             self.wait_first(inner, &wait, site)?;

@@ -15,6 +15,7 @@ use crate::rt::rare::Roomy;
 use crate::rt::relation::independence::{Label, Nature, ReadSets};
 
 mod awaits;
+mod blocks;
 mod execute;
 mod learnt;
 mod lives;
@@ -25,6 +26,8 @@ mod waits;
 use crate::rt::object::machine::solo_run::GoesFurther;
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, is_among, look};
 use awaits::{Passed, Rest};
+use blocks::Blocks;
+pub(crate) use blocks::Outside;
 pub(crate) use learnt::{Hintless, Learnt, Loud};
 pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
@@ -162,6 +165,8 @@ pub(crate) struct Machine {
     rests: Vec<Rest>,
     /// The looks of waits that came out otherwise, in the order of their events.
     passed: Vec<Passed>,
+    /// The effects of the blocks of this execution.
+    blocks: Blocks,
     /// The modification orders of the atomics, if memory is C11's.
     orders: Option<Box<Orders>>,
 }
@@ -322,6 +327,7 @@ impl Empty for Machine {
             seen,
             rests,
             passed,
+            blocks,
             orders,
         } = self;
         names.empty();
@@ -331,6 +337,7 @@ impl Empty for Machine {
         seen.empty();
         rests.clear();
         passed.clear();
+        blocks.clear();
         // A new thread reuses one of these entries. No entry is read before.
         threads.truncate(FEW);
         threads
@@ -370,6 +377,7 @@ impl Machine {
             seen: Vec::new(),
             rests: Vec::new(),
             passed: Vec::new(),
+            blocks: Blocks::default(),
             orders: None,
         }
     }
@@ -401,6 +409,7 @@ impl Machine {
         }
         self.seen.clear();
         self.rests.clear();
+        self.blocks.clear();
         self.live.clear();
         self.unbegun = 0;
         self.add_thread(ThreadId::MAIN, site);
@@ -544,6 +553,9 @@ impl Machine {
         }
         for event in events {
             let operation = &event.operation;
+            if let OpKind::Atomically { .. } = operation.kind {
+                self.repeat_block(event);
+            }
             if operation.object != ObjectId::NONE
                 && let Some(object) = &mut self.objects[operation.object.index()]
             {

@@ -38,7 +38,7 @@ use rustc_hash::FxHashMap;
 use super::pooled::Empty;
 use crate::rt::event::Event;
 use crate::rt::event::Site;
-use crate::rt::event::fence::{Fence, Past};
+use crate::rt::event::fence::{Fence, Part, Past};
 use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::ordering::{acquires, releases};
@@ -254,6 +254,26 @@ impl Detector {
         (self.knowledge).observe(event, |clock, fences| {
             has_learnt(event, names, clock, fences)
         })?;
+        self.check_mixed(event)
+    }
+
+    /// Observes a part of a block.
+    ///
+    /// # Errors
+    ///
+    /// As [`Detector::observe`].
+    pub(crate) fn part(&mut self, part: &Part, names: &Names) -> Result<(), Box<DataRace>> {
+        let Some(event) = part.operation() else {
+            return self.knowledge.part(part, |_, _| Ok(false));
+        };
+        (self.knowledge).part(part, |clock, fences| {
+            has_learnt(event, names, clock, fences)
+        })?;
+        self.check_mixed(event)
+    }
+
+    /// Whether the event is ordered with the plain accesses to the memory of its object.
+    fn check_mixed(&mut self, event: &Event) -> Result<(), Box<DataRace>> {
         let Some(memory) = self.mixed.get(&event.operation.object) else {
             return Ok(());
         };

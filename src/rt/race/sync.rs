@@ -16,7 +16,7 @@ use super::clock::Clock;
 use super::epoch::Epoch;
 use super::fences::{Fences, OneFence};
 use crate::rt::event::Event;
-use crate::rt::event::fence::{Fence, Move, Past};
+use crate::rt::event::fence::{Fence, Move, Part, Past, What};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome, Touch};
@@ -31,8 +31,21 @@ pub(super) struct Knowledge {
     threads: Vec<Thread>,
     objects: Objects,
     fences: Fences,
+    /// What blocks have told that read an object or write it, or touch everything.
+    told_by_blocks: Vec<(Touched, Clock)>,
+    /// The footprint of the block that is not over.
+    open: Vec<Touched>,
     /// Whether memory is C11's. Then an event names the store that it reads or goes behind.
     is_weak: bool,
+}
+
+/// An object that a block touches, `None` for everything, and whether the block writes it.
+type Touched = (Option<ObjectId>, bool);
+
+/// Whether two blocks that touch these are ordered.
+fn is_shared(one: Touched, other: Touched) -> bool {
+    let meets = one.0.is_none() || other.0.is_none() || one.0 == other.0;
+    meets && (one.1 || other.1)
 }
 
 /// The clocks of the objects. Objects keep their numbers from one execution to the next, and the
@@ -196,6 +209,10 @@ impl Knowledge {
                     self.fence(fence);
                     continue;
                 }
+                Move::Part(part) => {
+                    let _ = self.part(part, |_, _| Ok(false));
+                    continue;
+                }
                 Move::Event(_, event) => event,
             };
             let _ = self.observe(event, |_, _| Ok(false));
@@ -272,6 +289,8 @@ impl Knowledge {
         }
         self.objects.reset();
         self.fences.clear();
+        self.told_by_blocks.clear();
+        self.open.clear();
     }
 
     #[inline]
@@ -301,10 +320,21 @@ impl Knowledge {
         event: &Event,
         has_learnt: impl FnOnce(&Clock, &Fences) -> Result<bool, Box<DataRace>>,
     ) -> Result<(), Box<DataRace>> {
-        let me = event.thread;
         // Time passes: a thread that learns of this event knows the earlier actions of this thread,
         // and not the later ones.
-        let time = self.thread(me).clock.tick(me);
+        let time = self.thread(event.thread).clock.tick(event.thread);
+        self.observe_at(event, time, has_learnt)
+    }
+
+    /// [`Knowledge::observe`] at this time of the event's thread.
+    #[inline]
+    fn observe_at(
+        &mut self,
+        event: &Event,
+        time: u32,
+        has_learnt: impl FnOnce(&Clock, &Fences) -> Result<bool, Box<DataRace>>,
+    ) -> Result<(), Box<DataRace>> {
+        let me = event.thread;
         if event.operation.object == ObjectId::NONE {
             self.observe_other(event);
             return Ok(());
@@ -338,6 +368,58 @@ impl Knowledge {
             _ => self.observe_other(event),
         }
         Ok(())
+    }
+
+    /// Observes a part of a block. Blocks that may not be swapped are ordered as by a lock.
+    ///
+    /// # Errors
+    ///
+    /// The error of `has_learnt`, which [`Knowledge::observe`] calls for an operation.
+    pub(super) fn part(
+        &mut self,
+        part: &Part,
+        has_learnt: impl FnOnce(&Clock, &Fences) -> Result<bool, Box<DataRace>>,
+    ) -> Result<(), Box<DataRace>> {
+        let me = part.thread;
+        let mut clock = std::mem::take(&mut self.thread(me).clock);
+        let time = match part.takes_time() {
+            true => clock.tick(me),
+            false => 0,
+        };
+        if part.takes_time() {
+            let one = OneFence {
+                after: self.fences.events(me, time),
+                behind: time + 1,
+                made: part.made.clone(),
+            };
+            self.fences.note(me, one);
+        }
+        let mut event = None;
+        match &part.what {
+            What::Begins(touched) => {
+                for (other, told) in &self.told_by_blocks {
+                    if touched.iter().any(|own| is_shared(*own, *other)) {
+                        clock.join(told);
+                    }
+                }
+                self.open.clone_from(touched);
+            }
+            What::Operation(operation) => event = Some(operation),
+            What::Ends => {
+                for own in std::mem::take(&mut self.open) {
+                    let mut all = self.told_by_blocks.iter_mut();
+                    match all.find(|(known, _)| *known == own) {
+                        Some((_, told)) => told.join(&clock),
+                        None => self.told_by_blocks.push((own, clock.clone())),
+                    }
+                }
+            }
+        }
+        self.thread(me).clock = clock;
+        match event {
+            Some(event) => self.observe_at(event, time, has_learnt),
+            None => Ok(()),
+        }
     }
 
     /// [`Knowledge::observe`] for operations that are not on atomics.

@@ -57,6 +57,7 @@ pub(crate) fn too_weak_to_know(store: usize, user: usize, past: Past<'_>) -> Too
     let past = Past {
         events: &past.events[..user],
         fences: &past.fences[..until.count()],
+        parts: past.parts,
     };
     let first = access(store, Effect::AtomicWrite);
     // The time of a thread counts its fences, too.
@@ -265,6 +266,11 @@ fn pairs(race: &DataRace, past: Past<'_>, if_strong: bool) -> Vec<(usize, usize)
                 would.fence(fence);
                 continue;
             }
+            Move::Part(part) => {
+                let _ = has.part(part, |_, _| Ok(true));
+                let _ = would.part(part, |_, _| Ok(true));
+                continue;
+            }
             Move::Event(position, event) => (position, event),
         };
         if is_the_use(race, event) {
@@ -365,6 +371,10 @@ fn known_at_the_use(
         let (position, event) = match it {
             Move::Fence(fence) => {
                 knowledge.fence(fence);
+                continue;
+            }
+            Move::Part(part) => {
+                let _ = knowledge.part(part, |_, _| Ok(true));
                 continue;
             }
             Move::Event(position, event) => (position, event),
@@ -469,7 +479,11 @@ mod tests {
     /// The pairs, as the threads and numbers of their events and whether they are strong enough,
     /// that keep the last event from knowing of P's first one.
     fn unknown(events: &[Event], fences: &[Fence]) -> Vec<((u32, bool), (u32, bool))> {
-        let past = Past { events, fences };
+        let past = Past {
+            events,
+            fences,
+            parts: &[],
+        };
         let weak = too_weak_to_know(0, events.len() - 1, past);
         let told = weak.pairs.iter().map(|it| {
             assert_eq!((it.writer.thread, it.reader.thread), (P, Q));

@@ -95,7 +95,8 @@ pub(crate) fn threads_meet(trace: &Trace) -> bool {
             OpKind::Exit => {}
             // A thread that waits for a change, or asks for the end of another thread, does so
             // because of the other threads.
-            OpKind::Wait { .. } | OpKind::IsFinished => return true,
+            // A block is there because of the other threads, too.
+            OpKind::Wait { .. } | OpKind::IsFinished | OpKind::Atomically { .. } => return true,
             _ if !label.touches_one() => {}
             _ => {
                 let object = label.object();

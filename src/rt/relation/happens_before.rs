@@ -40,7 +40,9 @@ pub(crate) use crate::rt::relation::happens_before::past::Race;
 use crate::rt::relation::happens_before::past::{Clock, Past, Read};
 use crate::rt::relation::happens_before::record::Record;
 use crate::rt::relation::happens_before::rows::{Row, Whose};
-use crate::rt::relation::independence::{COUNTED, Class, Classes, Label, ReadSets, WAIT_SLOT};
+use crate::rt::relation::independence::{
+    BLOCK_SLOT, COUNTED, Class, Classes, Footprint, Label, ReadSets, WAIT_SLOT,
+};
 
 /// The clocks, access records and races of a trace.
 #[derive(Default, Clone, Debug)]
@@ -49,6 +51,10 @@ pub(crate) struct HappensBefore {
     /// The access record of each object. The record of an uncontended atomic is empty.
     objects: Vec<Record>,
     contention: Contention,
+    /// All objects with a record. A block without a declared footprint touches them all.
+    everything: Vec<ObjectId>,
+    /// Whether the trace has such a block.
+    has_open_block: bool,
 }
 
 impl Empty for HappensBefore {
@@ -57,10 +63,14 @@ impl Empty for HappensBefore {
             past,
             objects,
             contention,
+            everything,
+            has_open_block,
         } = self;
         past.empty();
         empty_rows(objects);
         contention.empty();
+        everything.empty();
+        *has_open_block = false;
     }
 }
 
@@ -271,12 +281,25 @@ impl HappensBefore {
         record.map_or(0, |record| record.changing)
     }
 
+    /// The objects that an event with this label touches, if these are several or a set.
+    pub(crate) fn set_of<'a>(&'a self, sets: &'a ReadSets, label: Label) -> Option<&'a [ObjectId]> {
+        match label.class() {
+            Class::Wait => Some(sets.get(label.object().0)),
+            Class::Block => {
+                let declared = sets.footprint(label.object().0).objects();
+                Some(declared.unwrap_or(&self.everything))
+            }
+            _ => None,
+        }
+    }
+
     /// Forgets the events from `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
         let Past {
             rows,
             clocks,
             reads,
+            touched,
             races,
             ..
         } = &mut self.past;
@@ -292,9 +315,13 @@ impl HappensBefore {
                 self.objects[row.object.index()].forget(row.slot, row.previous);
             }
         });
-        while let Some(read) = reads.pop_if(|read| read.wait as usize >= length) {
+        while let Some(read) = reads.pop_if(|read| read.by as usize >= length) {
             self.objects[read.object.index()].forget(WAIT_SLOT as u8, read.previous);
         }
+        while let Some(of) = touched.pop_if(|of| of.by as usize >= length) {
+            self.objects[of.object.index()].forget(BLOCK_SLOT as u8, of.previous);
+        }
+        self.has_open_block &= !touched.is_empty();
     }
 
     /// The size in bytes of the clocks of all events, if the system does not have that much memory.
@@ -351,6 +378,11 @@ impl HappensBefore {
         self.past.rows.reserve(events - self.past.rows.len());
         while let Some(event) = trace.events().get(self.past.rows.len()) {
             let position = self.past.rows.len();
+            if rarely!(self.has_open_block || event.label.is_block())
+                && !self.has_room_for(trace, sets, event.label)
+            {
+                return Err(position);
+            }
             match self.contention.note(event.thread, event.label) {
                 Order::Possible => self.add(trace, sets, event, position as u32),
                 Order::Impossible => self.past.add_unordered(trace, &self.contention),
@@ -361,6 +393,48 @@ impl HappensBefore {
             }
         }
         Ok(())
+    }
+
+    /// Prepares for an event with this label in an execution with a block. False if the records
+    /// lack earlier events on its objects.
+    #[cold]
+    #[inline(never)]
+    fn has_room_for(&mut self, trace: &Trace, sets: &ReadSets, label: Label) -> bool {
+        let ends = |label: Label| match label.class() {
+            Class::Block => {
+                let declared = sets.footprint(label.object().0).objects();
+                declared.and_then(<[ObjectId]>::last).copied()
+            }
+            _ => label.touches_one().then_some(label.object()),
+        };
+        let mut most = ends(label).map_or(0, |object| object.index() + 1);
+        if label.is_block() {
+            if let Some(known) = self.contention.give_up() {
+                self.make_room(known);
+                return false;
+            }
+            if *sets.footprint(label.object().0) == Footprint::Everything {
+                self.has_open_block = true;
+                let all = trace.events().iter().filter_map(|event| ends(event.label));
+                let last = all.map(|object| object.index() + 1).max();
+                most = last.unwrap_or(0).max(self.objects.len()).max(1);
+            }
+        }
+        if !self.has_open_block || most <= self.everything.len() {
+            return true;
+        }
+        // The earlier blocks without a footprint touch the new objects, too.
+        self.make_room(most);
+        let new = (self.everything.len()..self.objects.len()).map(|it| ObjectId(it as u32));
+        self.everything.extend(new);
+        false
+    }
+
+    /// Makes records for this many objects. A block without a footprint touches those that this
+    /// execution does not use, too: another one may.
+    pub(crate) fn make_room(&mut self, objects: usize) {
+        let most = objects.max(self.objects.len());
+        lengthen(&mut self.objects, most, Record::new);
     }
 
     /// Computes the clock of this event, which is the next one, and finds its races.
@@ -403,8 +477,15 @@ impl HappensBefore {
             }
         } else if label.class() == Class::Wait {
             slot = WAIT_SLOT as u8;
-            previous = self.past.reads.last().map_or(NOWHERE, |read| read.wait);
+            previous = self.past.reads.last().map_or(NOWHERE, |read| read.by);
             (rank, clock) = self.add_wait(trace, sets, event, clock, position);
+            if previous != NOWHERE {
+                apart = self.past.apart(event.thread, clock, previous);
+            }
+        } else if label.is_block() {
+            slot = BLOCK_SLOT as u8;
+            previous = self.past.touched.last().map_or(NOWHERE, |of| of.by);
+            (rank, clock) = self.add_block(trace, sets, event, clock, position);
             if previous != NOWHERE {
                 apart = self.past.apart(event.thread, clock, previous);
             }
@@ -460,7 +541,50 @@ impl HappensBefore {
             let previous;
             (rank, previous) = record.note(label, WAIT_SLOT as u8, wait);
             self.past.reads.push(Read {
-                wait,
+                by: wait,
+                object,
+                previous,
+            });
+        }
+        (rank, self.past.race_along(trace, sets, seeker, clock))
+    }
+
+    /// Notes the objects in the footprint of the last event, a block. Returns its clock after all
+    /// joins, and its rank on the last object.
+    #[inline(never)]
+    fn add_block(
+        &mut self,
+        trace: &Trace,
+        sets: &ReadSets,
+        event: &Event,
+        clock: Clock,
+        block: u32,
+    ) -> (u32, Clock) {
+        let Event { label, thread, .. } = *event;
+        let seeker = Seeker {
+            thread,
+            label,
+            position: block,
+        };
+        let footprint = sets.footprint(label.object().0);
+        let objects = footprint.objects().unwrap_or(&self.everything);
+        let mut rank = 0;
+        for &object in objects {
+            if self.objects.len() <= object.index() {
+                lengthen(&mut self.objects, object.index() + 1, Record::new);
+            }
+            let record = &mut self.objects[object.index()];
+            if !record.is_left_to(thread) {
+                let slots = match footprint.writes(object) {
+                    Some(true) => record.used,
+                    _ => record.changing & record.used,
+                };
+                (self.past).set_out(trace, record, slots, seeker, clock);
+            }
+            let previous;
+            (rank, previous) = record.note(label, BLOCK_SLOT as u8, block);
+            self.past.touched.push(Read {
+                by: block,
                 object,
                 previous,
             });

@@ -17,7 +17,7 @@
 use rustc_hash::FxHashMap;
 
 pub(crate) use crate::rt::event::class::{
-    ALL, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT,
+    ALL, BLOCK_SLOT, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT,
 };
 use crate::rt::event::id::ObjectId;
 pub(crate) use crate::rt::event::label::{COUNTED, Label, Nature, classify};
@@ -78,13 +78,20 @@ impl Label {
     }
 }
 
-/// The sets of locations that waits have read. They are interned, because the labels of waits stay
-/// in trees across executions. The read values are not part of a set: pointers differ from one
-/// execution to the next.
+mod footprint;
+
+#[cfg(test)]
+use footprint::is_pure_read;
+pub(crate) use footprint::{Footprint, meets_block};
+
+/// The sets of locations that waits have read, and the footprints of blocks. They are interned,
+/// because the labels of waits and blocks stay in trees across executions. The read values are not
+/// part of a set: pointers differ from one execution to the next.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct ReadSets {
     sets: Vec<Box<[ObjectId]>>,
     index: FxHashMap<Box<[ObjectId]>, u32>,
+    footprints: Vec<Footprint>,
 }
 
 /// The number of sets that are searched one by one before a look-up.
@@ -126,6 +133,42 @@ impl ReadSets {
     fn has(&self, set: ObjectId, object: ObjectId) -> bool {
         self.get(set.0).contains(&object)
     }
+
+    /// The number of this footprint.
+    pub(crate) fn intern_footprint(&mut self, footprint: Footprint) -> u32 {
+        let mut known = self.footprints.iter();
+        let number = known.position(|known| *known == footprint);
+        number.unwrap_or_else(|| {
+            self.footprints.push(footprint);
+            self.footprints.len() - 1
+        }) as u32
+    }
+
+    /// All footprints, by number.
+    pub(crate) fn footprints(&self) -> &[Footprint] {
+        &self.footprints
+    }
+
+    /// Whether a block and another event may not be swapped, if their classes are related.
+    fn block_meets(&self, block: Label, other: Label) -> bool {
+        let footprint = self.footprint(block.object().0);
+        match other.class() {
+            Class::Block => footprint.meets(self.footprint(other.object().0)),
+            Class::Wait => {
+                let mut read = self.get(other.object().0).iter();
+                read.any(|&object| footprint.writes(object) == Some(true))
+            }
+            class => {
+                let writes = footprint.writes(other.object());
+                writes.is_some_and(|writes| writes || changes_value(class))
+            }
+        }
+    }
+
+    /// The footprint of a block.
+    pub(crate) fn footprint(&self, number: u32) -> &Footprint {
+        &self.footprints[number as usize]
+    }
 }
 
 /// Whether a wait depends on an event of this class on one of its locations, because the event can
@@ -161,7 +204,8 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::WeakWrite
         | Class::KeyWrite
         | Class::KeyShape
-        | Class::Declared => true,
+        | Class::Declared
+        | Class::Block => true,
         Class::Read
         | Class::OnceBegin
         | Class::AcquireFailed
@@ -205,6 +249,9 @@ pub(crate) const fn conflicting_slots(class: Class) -> u32 {
     if changes_value(class) {
         slots |= 1 << WAIT_SLOT;
     }
+    if meets_block(class) {
+        slots |= 1 << BLOCK_SLOT;
+    }
     slots
 }
 
@@ -247,10 +294,17 @@ static RELATED: [Classes; 64] = {
             table[i].add(Class::Wait);
             table[Class::Wait as usize].add(ALL[i]);
         }
+        if meets_block(ALL[i]) {
+            table[i].add(Class::Block);
+            table[Class::Block as usize].add(ALL[i]);
+        }
         i += 1;
     }
     table
 };
+
+/// The classes of the labels that have a set of objects.
+const SETS: Classes = Classes::of(&[Class::Wait, Class::Block]);
 
 /// [`Label::place`] by number. A release or an arrival counts as one that is not the last. Two such
 /// events are not ordered ([`ordered`]), however many there are.
@@ -281,9 +335,10 @@ static PLACES: [Place; 64] = {
 
 /// [`Label::uncertain_slots`] by number: the slots of the classes that [`meet`] distinguishes by
 /// their numbers. The slot of waits leads from one wait to the previous wait, whatever that one has
-/// read.
+/// read, and likewise that of blocks. A block may read or write an object.
 static UNCERTAIN: [u32; 64] = {
-    let mut table = [1 << WAIT_SLOT; 64];
+    let mut table = [1 << WAIT_SLOT | 1 << BLOCK_SLOT; 64];
+    table[Class::Block as usize] = !0;
     let mut i = 0;
     while i < NUMBERED.len() {
         let (a, b) = NUMBERED[i];
@@ -312,8 +367,8 @@ const NUMBERED: [(Class, Class); 14] = [
     (Class::Declared, Class::Declared),
 ];
 
-/// The classes that are related with some classes only if the numbers match, and waits, which have
-/// a set and no object.
+/// The classes that are related with some classes only if the numbers match, and waits and blocks,
+/// which have a set and no object.
 const SPECIAL: Classes = Classes::of(&[
     Class::Drop,
     Class::Arrive,
@@ -330,6 +385,7 @@ const SPECIAL: Classes = Classes::of(&[
     Class::KeyShape,
     Class::Declared,
     Class::Wait,
+    Class::Block,
 ]);
 
 /// Whether two events of different threads, which happened in this order, are ordered by their
@@ -365,7 +421,7 @@ fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> 
     if !RELATED[a.number() as usize].has(b.number()) {
         return false;
     }
-    if SPECIAL.has(a.number()) || b.is_wait() {
+    if SPECIAL.has(a.number()) || SETS.has(b.number()) {
         return meet(sets, a, b, last());
     }
     a.object() == b.object()
@@ -374,6 +430,12 @@ fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> 
 /// Whether two labels with related classes are related by their objects and numbers, too.
 #[inline(never)]
 fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
+    if a.is_block() {
+        return sets.block_meets(a, b);
+    }
+    if b.is_block() {
+        return sets.block_meets(b, a);
+    }
     if a.is_wait() {
         return sets.has(a.object(), b.object());
     }

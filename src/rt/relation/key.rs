@@ -11,7 +11,7 @@ use crate::rt::event::Trace;
 use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
 use crate::rt::event::mix::{STEP, mix, mix_all};
 use crate::rt::relation::happens_before::HappensBefore;
-use crate::rt::relation::independence::{Class, ReadSets};
+use crate::rt::relation::independence::{Class, Footprint, ReadSets};
 
 /// The key of a trace, or of a prefix of one. It has 128 bits, because a run compares millions of
 /// keys.
@@ -68,6 +68,19 @@ impl TraceKey {
                     [a.wrapping_add(mix(c)), b.wrapping_add(mix(d))]
                 })
             }
+            Class::Block => match sets.footprint(label.object().0) {
+                Footprint::Everything => [1; 2],
+                Footprint::Of(objects, writes) => {
+                    let all = objects.iter().zip(writes);
+                    all.fold([0u64; 2], |[a, b], (object, &writes)| {
+                        let place = |half: usize| {
+                            let place = hashes.objects[object.index()][half];
+                            mix(place.rotate_left(u32::from(writes)))
+                        };
+                        [a.wrapping_add(place(0)), b.wrapping_add(place(1))]
+                    })
+                }
+            },
             _ if label.object() == ObjectId::NONE => [0; 2],
             _ => hashes.objects[label.object().index()],
         };

@@ -32,7 +32,11 @@ pub(super) fn leaves_another(event: &Event, machine: &Machine) -> bool {
 
 /// The value that an event on an atomic wrote, if the event is a write.
 pub(super) fn left(event: &Event, machine: &Machine) -> Option<u64> {
-    let State::Atomic { ty, .. } = *machine.state(event.operation.object) else {
+    let object = event.operation.object;
+    if object == ObjectId::NONE {
+        return None;
+    }
+    let State::Atomic { ty, .. } = *machine.state(object) else {
         return None;
     };
     match event.operation.kind {

@@ -26,6 +26,7 @@ use super::touched;
 use super::view::View;
 use super::words::Names;
 use crate::rt::event;
+use crate::rt::event::fence::Part;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{Blocked, End, Reproduction};
@@ -304,6 +305,9 @@ impl<'a> Gathering<'a> {
             }
             gathering.meet_object(event.operation.object, site_of(view.machine, event));
         }
+        for event in view.trace.parts().iter().filter_map(Part::operation) {
+            gathering.meet_object(event.operation.object, site_of(view.machine, event));
+        }
         // A thread may have made a fence or an access and no event yet.
         for fence in view.trace.fences() {
             gathering.meet_thread(fence.thread);
@@ -564,6 +568,13 @@ impl<'a> Gathering<'a> {
                 }
                 links.happened(position, event, (before, state));
                 holds = Some(holds::words(event.operation.object, state, &self.names));
+            }
+            for part in view.trace.operations_in(position) {
+                if let Some(object) = self.object(part.operation.object) {
+                    let before = states[object].clone();
+                    states[object].apply(part.thread, &part.operation.kind, 0);
+                    links.happened(position, part, (&before, &states[object]));
+                }
             }
             let switch = remarks.switches.get(&(position, event.thread));
             let switch = switch.cloned();

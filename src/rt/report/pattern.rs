@@ -48,6 +48,9 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
 pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let first = view.trace.at(view.pair?.first);
     let object = first.operation.object;
+    if object == ObjectId::NONE {
+        return None;
+    }
     if first.operation.kind.takes_lock() || matches!(first.operation.kind, OpKind::Unlock { .. }) {
         return story_of_data(view, names, object);
     }

@@ -526,8 +526,13 @@ fn sources(view: &View<'_>, stores: &OldValues) -> Vec<Option<usize>> {
     let source = |(position, event): (usize, &Event)| {
         let object = event.operation.object;
         let writer = writers.get(&object).copied();
-        if changes_value(event.label.class()) {
-            writers.insert(object, position);
+        for event in [event]
+            .into_iter()
+            .chain(view.trace.operations_in(position))
+        {
+            if changes_value(event.label.class()) {
+                writers.insert(event.operation.object, position);
+            }
         }
         let reads = matches!(
             event.operation.kind,

@@ -363,8 +363,12 @@ fn put_in_front(
     let mine = (view.trace.fences().iter()).filter(|fence| fence.thread == thread);
     let later = mine.enumerate();
     let later = later.filter(|(nth, fence)| {
-        // The time counts both the events and the fences that the thread has performed.
-        fence.after == events && fence.after as usize + nth >= race.time as usize
+        // The time counts the events and the fences that the thread has performed, and the parts of
+        // its blocks.
+        let parts = view.trace.parts().iter();
+        let parts = parts.filter(|part| part.thread == thread && part.after <= fence.after);
+        let parts = parts.filter(|part| part.takes_time()).count();
+        fence.after == events && fence.after as usize + nth + parts >= race.time as usize
     });
     let there = rows.entry(behind(view, thread, events)).or_default();
     there.insert(there.len().saturating_sub(later.count()), row);

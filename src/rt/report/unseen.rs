@@ -142,6 +142,7 @@ impl Telling<'_> {
         let past = Past {
             events: self.trace.events(),
             fences: self.trace.fences(),
+            parts: self.trace.parts(),
         };
         let TooWeak { pairs, together } = too_weak_to_know(newer, at, past);
         let of = self.event(at).thread;

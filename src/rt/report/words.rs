@@ -23,6 +23,7 @@ use super::changes;
 use super::places::Callers;
 use super::source::Sources;
 use super::touched;
+use crate::rt::event::fence::Part;
 use crate::rt::event::held::{Datum, Touched};
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::notification::woken;
@@ -34,6 +35,10 @@ use crate::rt::event::{Event, Site, Trace};
 use crate::rt::object::count;
 use crate::rt::object::machine::Machine;
 use crate::rt::plural::counted;
+use crate::rt::relation::independence::Footprint;
+
+/// The most operations of a block that its row has room for.
+const PARTS_MAX: usize = 12;
 
 /// The names of threads and objects.
 pub(super) struct Names<'a> {
@@ -51,6 +56,8 @@ pub(super) struct Names<'a> {
     pointers: Pointers,
     /// What is behind a lock at the events that take or release it, in words.
     data: BTreeMap<(ThreadId, u32), String>,
+    /// What happened in each block that is one step, in order.
+    blocks: BTreeMap<(ThreadId, u32), Vec<Event>>,
 }
 
 impl<'a> Names<'a> {
@@ -70,6 +77,13 @@ impl<'a> Names<'a> {
         let threads = called(trace, machine, given);
         let thread = |thread| named(machine, &threads, thread);
         let events = trace.events().iter();
+        let parts = trace.parts().iter().filter_map(Part::operation);
+        let mut blocks: BTreeMap<(ThreadId, u32), Vec<Event>> = BTreeMap::new();
+        for part in parts.clone() {
+            let block = blocks.entry((part.thread, part.index)).or_default();
+            block.push(*part);
+        }
+        let events = events.chain(parts);
         let events = events.map(|e| (e.thread, (e.operation, e.site)));
         let stuck = end.stuck().iter();
         let stuck = stuck.map(|b| (b.thread, (b.operation, b.site)));
@@ -182,6 +196,7 @@ impl<'a> Names<'a> {
             memory,
             cells,
             tasks,
+            blocks,
             unnotified: timeouts::unnotified(trace, machine),
             pointers,
         }
@@ -362,6 +377,7 @@ impl<'a> Names<'a> {
             },
             OpKind::Start => "start".to_owned(),
             OpKind::Resume => "go on".to_owned(),
+            OpKind::Atomically { footprint } => self.announced_block(footprint),
             OpKind::Wait { fair: true, .. } => "let all others go first".to_owned(),
             OpKind::Wait {
                 set, timed: false, ..
@@ -387,6 +403,53 @@ impl<'a> Names<'a> {
                 format!("wait without a timeout until {}", ends.join(" or "))
             }
         }
+    }
+
+    /// The words for a block with this footprint.
+    fn announced_block(&self, footprint: u32) -> String {
+        let Footprint::Of(objects, writes) = self.machine.sets.footprint(footprint) else {
+            return "atomically, over everything".to_owned();
+        };
+        let named = |written: bool| {
+            let all = objects
+                .iter()
+                .zip(writes)
+                .filter(|(_, writes)| **writes == written);
+            let names: Vec<String> = all.map(|(&object, _)| self.declared(object)).collect();
+            let verb = if written { "writes" } else { "reads" };
+            (!names.is_empty()).then(|| format!("{verb} {}", names.join(", ")))
+        };
+        let told: Vec<String> = [named(false), named(true)].into_iter().flatten().collect();
+        match told.is_empty() {
+            true => "atomically, over nothing".to_owned(),
+            false => format!("atomically: {}", told.join("; ")),
+        }
+    }
+
+    /// The name of an object in a footprint, which the execution may not use.
+    fn declared(&self, object: ObjectId) -> String {
+        let given = || {
+            let region = self.machine.names.place(object).region;
+            let given = self.machine.names.label_of(region).map(on_one_line);
+            let kind = || self.machine.kind(object).map(ObjectKind::name);
+            given.or_else(|| kind().map(str::to_lowercase))
+        };
+        let known = self.known(object).map(str::to_owned);
+        known
+            .or_else(given)
+            .unwrap_or_else(|| "an object".to_owned())
+    }
+
+    /// The words for a block that has happened, with what it did.
+    fn happened_block(&self, event: &Event) -> String {
+        let Some(parts) = self.blocks.get(&(event.thread, event.index)) else {
+            return self.announced(&event.operation);
+        };
+        let mut told: Vec<String> = parts.iter().map(|part| self.happened(part)).collect();
+        let more = told.len().saturating_sub(PARTS_MAX);
+        told.truncate(PARTS_MAX);
+        told.extend((more > 0).then(|| format!("{more} more")));
+        format!("atomically: {}", told.join(", "))
     }
 
     /// Whether an object stands for a thread's end.
@@ -554,6 +617,7 @@ impl<'a> Names<'a> {
                     "read the clock: a long time has passed".to_owned()
                 }
             },
+            OpKind::Atomically { .. } => self.happened_block(event),
             OpKind::Wait { fair: true, .. } => "another round: nothing else can run".to_owned(),
             OpKind::Wait { timed, .. } if event.outcome.is_released() => {
                 if timed {

@@ -126,7 +126,7 @@ pub(super) fn compare<R>(
 macro_rules! common {
     ($value:ty, $std:ty, $kind:expr, $to:expr) => {
         #[cfg_attr(not(debug_assertions), inline)]
-        fn target(&self) -> crate::rt::Target {
+        pub(crate) fn target(&self) -> crate::rt::Target {
             let bits = $to(self.0.load(Ordering::Relaxed));
             super::cell::target((&raw const self.0).cast(), $kind, bits)
         }

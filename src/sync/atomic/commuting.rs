@@ -203,11 +203,14 @@ impl<T: Number> Commuting<T> {
         T::into_inner(self.0)
     }
 
+    pub(crate) fn target(&self) -> Target {
+        let memory = T::KIND.truncate(T::peek(&self.0));
+        Target::atomic((&raw const self.0).addr(), T::KIND, memory)
+    }
+
     #[track_caller]
     fn update(&self, rmw: Rmw, value: T) {
-        let ty = T::KIND;
-        let memory = ty.truncate(T::peek(&self.0));
-        let target = Target::atomic((&raw const self.0).addr(), ty, memory);
+        let (ty, target) = (T::KIND, self.target());
         let make = || T::apply(&self.0, rmw, value);
         match rt::update(target, (rmw.on(ty), ty.truncate(value.bits()))) {
             Applied::Plainly => make(),

@@ -9,13 +9,14 @@ use crate::rt::engine::checkpoint::suspended::{
 use crate::rt::engine::stats::Stats;
 use crate::rt::event::id::{ObjectId, Place, ThreadId};
 use crate::rt::object::machine::Machine;
-use crate::rt::relation::independence::{Class, Label};
+use crate::rt::relation::independence::{Class, Footprint, Label};
 
 /// The numbers of one machine for the names of another one.
 pub(crate) struct Translation {
     pub(crate) threads: Vec<ThreadId>,
     pub(crate) objects: Vec<ObjectId>,
     sets: Vec<u32>,
+    footprints: Vec<u32>,
 }
 
 impl Translation {
@@ -44,10 +45,22 @@ impl Translation {
             to.sets.intern(&locations)
         });
         let sets = sets.collect();
+        let footprints = from.sets.footprints().iter().map(|footprint| {
+            let translated = match footprint {
+                Footprint::Everything => Footprint::Everything,
+                Footprint::Of(all, writes) => {
+                    let all = all.iter().map(|it| objects[it.index()]);
+                    Footprint::of(all.zip(writes.iter().copied()).collect())
+                }
+            };
+            to.sets.intern_footprint(translated)
+        });
+        let footprints = footprints.collect();
         Translation {
             threads,
             objects,
             sets,
+            footprints,
         }
     }
 
@@ -56,6 +69,7 @@ impl Translation {
         let object = match label.class() {
             _ if object == ObjectId::NONE => object,
             Class::Wait | Class::Released => ObjectId(self.sets[object.index()]),
+            Class::Block => ObjectId(self.footprints[object.index()]),
             _ => self.objects[object.index()],
         };
         Label::of(object, label.class()).numbered(label.room(), label.count())

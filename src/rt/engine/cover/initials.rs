@@ -122,6 +122,7 @@ impl Walk<'_> {
             // Mostly the slot of an access already shows that it does not commute.
             let (slots, uncertain) = match label.class() {
                 Class::Wait => (clocks.changing_slots(object), !0),
+                Class::Block => (!0, !0),
                 class => (CONFLICTING_SLOTS[class as usize], label.uncertain_slots()),
             };
             let first = self.first;
@@ -171,10 +172,11 @@ impl Walk<'_> {
     #[inline(never)]
     pub(super) fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let (_, later) = self.clocks.split_on(object, self.first);
-        if later.is_empty() {
-            // The label may be from another execution, and this execution may have no event on the
-            // object.
-            return true;
+        let is_own = |&position: &u32| self.trace.at(position).operation.object == object;
+        if !later.iter().any(is_own) {
+            // The label may be from another execution, and this execution may not have met the
+            // object. Then there is nothing but blocks that may touch everything.
+            return self.all_items(object, holds);
         }
         let mut state = state_before(self.execution, self.first, object);
         // The consumed events happen first, in any order.
@@ -185,7 +187,10 @@ impl Walk<'_> {
                 }
                 let event = self.trace.at(position);
                 let mut other = event.label;
-                if event.operation.object == object {
+                if other.is_block() {
+                    let machine = self.execution.machine;
+                    machine.apply(event, object, &mut state);
+                } else if event.operation.object == object {
                     let outcome = state.apply(event.thread, &event.operation.kind, 0);
                     other = count_after(self.others, state.label(&event.operation, outcome));
                 }
@@ -212,8 +217,6 @@ pub(crate) fn touched<'a>(
     label: Label,
     own: &'a [ObjectId],
 ) -> &'a [ObjectId] {
-    match label.class() {
-        Class::Wait => execution.machine.sets.get(label.object().0),
-        _ => own,
-    }
+    let set = (execution.clocks).set_of(&execution.machine.sets, label);
+    set.unwrap_or(own)
 }

@@ -428,7 +428,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the label alone tells which events are ordered with an event that has it.
     pub(super) fn is_plain(&self, label: Label) -> bool {
-        label.class() != Class::Wait
+        !matches!(label.class(), Class::Wait | Class::Block)
             && !label.has_count()
             && !self.clocks.is_counted(label.object())
     }

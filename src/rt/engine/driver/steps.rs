@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crate::rt::engine::enabled_set::leaves_the_others;
 use crate::rt::engine::{Choice, Point, default_thread};
-use crate::rt::event::fence::{Fence, MadeSoFar, Past};
+use crate::rt::event::fence::{Fence, MadeSoFar, Part, Past, What};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
 use crate::rt::event::schedule::Hold;
@@ -36,11 +36,12 @@ pub(crate) struct Short {
 }
 
 impl Driver {
-    /// The events of this execution so far, and its fences.
+    /// The events of this execution so far, its fences, and the parts of its blocks.
     pub(crate) fn past(&self) -> Past<'_> {
         Past {
             events: self.executed(),
             fences: self.trace.fences(),
+            parts: self.trace.parts(),
         }
     }
 
@@ -60,6 +61,19 @@ impl Driver {
             site,
             made,
         })
+    }
+
+    /// Records a part of the open block, which is no step.
+    pub(crate) fn note_part(&mut self, what: What, made: MadeSoFar) -> Option<&Part> {
+        let (thread, _) = self.machine.open_block()?;
+        self.trace.note_part(Part {
+            thread,
+            before: self.position as u32,
+            after: self.machine.events_of(thread),
+            what,
+            made,
+        });
+        self.trace.parts().last()
     }
 
     /// A thread begins to drop its thread-local variables, which is no event.
@@ -414,7 +428,9 @@ impl Driver {
         let is_here = |hold: &Hold| {
             hold.events == machine.events_of(thread) && hold.path == machine.names.path(thread)
         };
-        machine.limits.learnt.held.as_ref().is_some_and(is_here)
+        // In a block no other thread runs.
+        let is_inside = || machine.open_block().is_some();
+        machine.limits.learnt.held.as_ref().is_some_and(is_here) && !is_inside()
     }
 
     /// There are threads, and none is enabled: releases waiting ones, or returns the end of the

@@ -133,8 +133,9 @@ impl Driver {
                 if event.thread == thread || writes_there {
                     break;
                 }
-            } else if writes_there && event.operation.object == object {
-                writes.extend(event.before.map(|before| (position, before)));
+            } else if writes_there {
+                let before = self.machine.before(event, object);
+                writes.extend(before.map(|before| (position, before)));
             }
         }
         writes

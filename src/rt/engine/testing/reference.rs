@@ -58,6 +58,8 @@ enum Way {
     DropSender,
     DropReceiver,
     Touches(Touch),
+    /// A block that is one step, with the number of its footprint.
+    Block(u32),
 }
 
 /// A part of an object with unknown contents.
@@ -89,7 +91,7 @@ impl Part {
 }
 
 /// The parts that an operation reads, and those that it writes.
-fn footprint(touch: Touch) -> (Vec<Part>, Vec<Part>) {
+fn footprint_of(touch: Touch) -> (Vec<Part>, Vec<Part>) {
     use Part::*;
     let everything = vec![Rest, Weak, AnyPresence, AnyValue];
     match touch {
@@ -117,7 +119,8 @@ fn clash(a: Touch, b: Touch) -> bool {
     match (number(a), number(b)) {
         (Some(a), Some(b)) => DECLARED.contains(&(a, b)) || DECLARED.contains(&(b, a)),
         (None, None) => {
-            let ((reads, writes), (others_reads, others_writes)) = (footprint(a), footprint(b));
+            let ((reads, writes), (others_reads, others_writes)) =
+                (footprint_of(a), footprint_of(b));
             let weakly = a == Touch::WeakWrite && b == Touch::WeakWrite;
             let meet = |one: &[Part], other: &[Part]| {
                 one.iter()
@@ -265,12 +268,55 @@ impl History {
             OpKind::DropSender => Way::DropSender,
             OpKind::DropReceiver { .. } => Way::DropReceiver,
             OpKind::Touch(touch) => Way::Touches(touch),
+            OpKind::Atomically { footprint } => Way::Block(footprint),
             OpKind::AddSender
             | OpKind::Choose { .. }
             | OpKind::Spawn { .. }
             | OpKind::Join { .. } => Way::Nothing,
             other => panic!("the reference has no name for {other:?}"),
         }
+    }
+}
+
+/// The name of a block with this footprint.
+fn block_name(machine: &Machine, footprint: u32) -> String {
+    let footprint = machine.sets.footprint(footprint);
+    let objects = footprint.objects().unwrap_or_default();
+    let all = objects.iter().map(|&object| {
+        let region = machine.names.place(object).region;
+        format!("{region:?}: {:?}", footprint.writes(object))
+    });
+    let mut all: Vec<String> = all.collect();
+    all.sort();
+    format!("{:?} {all:?}", footprint.objects().is_some())
+}
+
+/// Whether the first event is a block that cannot be swapped with the other event.
+fn around(machine: &Machine, (_, block): (&Event, Way), (event, way): (&Event, Way)) -> bool {
+    let Way::Block(footprint) = block else {
+        return false;
+    };
+    let writes = |footprint, object| machine.sets.footprint(footprint).writes(object);
+    match way {
+        Way::Nothing => false,
+        Way::Block(other) => {
+            let mut all = (0..machine.names.object_count() as u32).map(ObjectId);
+            all.any(
+                |object| match (writes(footprint, object), writes(other, object)) {
+                    (Some(one), Some(other)) => one || other,
+                    _ => false,
+                },
+            )
+        }
+        way => match writes(footprint, event.operation.object) {
+            Some(true) => true,
+            Some(false) => match way {
+                Way::Read | Way::Shut | Way::ShutByAny => false,
+                Way::Touches(touch) => !footprint_of(touch).1.is_empty(),
+                _ => true,
+            },
+            None => false,
+        },
     }
 }
 
@@ -288,7 +334,10 @@ pub(crate) fn key(program: &Program, trace: &Trace, machine: &Machine) -> TraceK
     let ways: Vec<Way> = events
         .iter()
         .map(|event| match event.operation.object {
-            ObjectId::NONE => Way::Nothing,
+            ObjectId::NONE => match event.operation.kind {
+                OpKind::Atomically { footprint } => Way::Block(footprint),
+                _ => Way::Nothing,
+            },
             object => histories
                 .entry(object)
                 .or_default()
@@ -305,6 +354,8 @@ pub(crate) fn key(program: &Program, trace: &Trace, machine: &Machine) -> TraceK
                 || on_one
                     && event.operation.object != ObjectId::NONE
                     && ordered(size(event.operation.object), ways[earlier], ways[at])
+                || around(machine, (other, ways[earlier]), (event, ways[at]))
+                || around(machine, (event, ways[at]), (other, ways[earlier]))
                 || matches!(other.operation.kind, OpKind::Spawn { child } if child == event.thread)
                 || matches!(event.operation.kind, OpKind::Join { child } if child == other.thread);
             if before {
@@ -326,9 +377,17 @@ pub(crate) fn key(program: &Program, trace: &Trace, machine: &Machine) -> TraceK
         );
         let chosen = chooses.then_some(event.alternative);
         let name = |object: ObjectId| format!("{:?}", machine.names.place(object).region);
-        let on = (ways[at] != Way::Nothing).then(|| name(event.operation.object));
+        let on = (ways[at] != Way::Nothing).then(|| match ways[at] {
+            Way::Block(footprint) => block_name(machine, footprint),
+            _ => name(event.operation.object),
+        });
         let mut hasher = DefaultHasher::new();
-        (clock, chosen, on, ways[at]).hash(&mut hasher);
+        let way = match ways[at] {
+            // The name of the block says more than the number of its footprint.
+            Way::Block(_) => Way::Nothing,
+            way => way,
+        };
+        (clock, chosen, on, way).hash(&mut hasher);
         all.push((event.thread.0, event.index, hasher.finish()));
     }
     all.sort_unstable();

@@ -12,6 +12,7 @@ use crate::rt::engine::plan::Plan;
 use crate::rt::engine::price::Price;
 use crate::rt::engine::strategies::bound::Bounded;
 use crate::rt::engine::testing::*;
+use crate::rt::engine::tests::blocks;
 use crate::rt::engine::tests::random::{MUTEX, Rng, number, program};
 use crate::rt::engine::tests::{load, lost_update, store, var};
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
@@ -289,6 +290,22 @@ fn a_bounded_search_visits_exactly_the_traces_of_random_programs_within_the_boun
         checked > 20 && beyond.iter().all(|beyond| beyond[2] > 0),
         "{checked} programs, {beyond:?}"
     );
+}
+
+#[test]
+fn a_bounded_search_visits_exactly_the_traces_of_blocks_within_the_bound() {
+    let (mut checked, mut bounds) = (0, Told::default());
+    for seed in 1..=number("DPOR_FUZZ", 45_000).div_ceil(100) {
+        let program = blocks::program(seed);
+        let told = || println!("seed {seed}:\n{}", program.listing());
+        let found = catch_unwind(AssertUnwindSafe(|| check(&program, 2000, &mut bounds)));
+        let found = found.unwrap_or_else(|panic| {
+            told();
+            resume_unwind(panic)
+        });
+        checked += u64::from(found.is_some());
+    }
+    assert!(checked > 20, "{checked} programs");
 }
 
 #[test]

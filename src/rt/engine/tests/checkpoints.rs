@@ -21,7 +21,7 @@ impl Statics for NoStatics {
 
 /// Explores `program` and drops the driver after each `every` executions; only the bytes of a
 /// checkpoint reach the next driver. There must be `most` executions in all.
-fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
+pub(super) fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
     let mut found = Found::default();
     // With the estimate of the number of executions.
     let mut saved: Option<(Vec<u8>, Option<f64>)> = None;

@@ -5,6 +5,7 @@
 //! ([`figures`]); the bounded search against every interleaving ([`bounds`]).
 
 mod blocking;
+mod blocks;
 mod bounds;
 mod checkpoints;
 mod counts;

@@ -385,4 +385,5 @@ fn tear_down(
         runtime.inner.borrow_mut().stacks.clear();
     }
     runtime.stopping.set(false);
+    runtime.block.set(None);
 }

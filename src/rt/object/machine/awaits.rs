@@ -251,8 +251,8 @@ pub(crate) struct Passed {
 }
 
 /// Whether the object had one of these values before this event.
-pub(crate) fn is_among(values: &[u64], object: ObjectId, event: &Event) -> bool {
-    let before = event.before.filter(|_| event.operation.object == object);
+pub(crate) fn is_among(machine: &Machine, values: &[u64], object: ObjectId, event: &Event) -> bool {
+    let before = machine.before(event, object);
     before.is_some_and(|before| values.contains(&before))
 }
 

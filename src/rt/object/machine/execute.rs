@@ -14,6 +14,7 @@ use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::independence::{Class, Label, Nature, classify};
 
 use super::{Loop, Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
+use crate::rt::object::machine::blocks::{Effect, Outside, is_for_blocks};
 use crate::rt::object::machine::transition::{on_count, on_mutex};
 
 /// The result of a step.
@@ -136,6 +137,24 @@ impl Thread {
         let noted = self.notice(object, meaning);
         self.note_more(object, noted);
         executed
+    }
+
+    /// Applies this operation to an object in this state as a part of a block.
+    pub(super) fn use_inside(&mut self, state: &mut State, step: Step, operation: &Operation) {
+        let Operation { object, ref kind } = *operation;
+        let State::Atomic { ty, value } = state else {
+            self.use_object(state, step, operation);
+            return;
+        };
+        let before = *value;
+        let (after, executed) = on_atomic(*ty, before, step, (object, kind));
+        *value = after;
+        if let OpKind::Rmw { blind: true, .. } = kind {
+            self.notice(object, Meaning::Change);
+            return;
+        }
+        let noted = self.notice_access(object, (before, after), executed.outcome, false);
+        self.note_more(object, noted);
     }
 
     /// Applies this operation of the thread to an object in this state.
@@ -534,6 +553,10 @@ impl Machine {
                 executed.outcome = Outcome::Value(step.alternative as u64);
             }
             OpKind::GiveUp { .. } | OpKind::Resume => {}
+            OpKind::Atomically { footprint } => {
+                executed.label = Label::of(ObjectId(footprint), Class::Block);
+                self.begin_block(thread, footprint);
+            }
             OpKind::Wait { .. } => {
                 let entry = &mut self.threads[thread.index()];
                 match entry.released.take() {
@@ -588,5 +611,119 @@ impl Machine {
             }
         }
         executed
+    }
+}
+
+impl Machine {
+    /// The thread, which has just made this event, is in a block until its end.
+    pub(super) fn begin_block(&mut self, thread: ThreadId, footprint: u32) {
+        let at = (thread, self.threads[thread.index()].events - 1);
+        self.blocks.made.remove(&at);
+        self.blocks.open = Some((at, footprint));
+    }
+
+    /// Ends the open block. Returns a lock that the block found in another state than it leaves it,
+    /// if there is one: no thread holds a lock across the edge of a block.
+    pub(crate) fn end_block(&mut self) -> Option<ObjectId> {
+        let (at, _) = self.blocks.open.take()?;
+        let effects = self.blocks.made.get(&at)?;
+        let changes = |effect: &&Effect| {
+            matches!(effect.before, State::Mutex(_) | State::RwLock(_))
+                && effect.before.visible() != effect.after.visible()
+        };
+        effects.iter().find(changes).map(|effect| effect.object)
+    }
+
+    /// The thread in the open block, and the footprint of the block.
+    #[inline]
+    pub(crate) fn open_block(&self) -> Option<(ThreadId, u32)> {
+        let ((thread, _), footprint) = self.blocks.open?;
+        Some((thread, footprint))
+    }
+
+    /// Makes an operation as a part of the open block; nothing changes if it is none. Returns the
+    /// label that the operation would have as an event, too.
+    pub(crate) fn perform_inside(
+        &mut self,
+        operation: &Operation,
+    ) -> Result<(Outcome, Label), Outside> {
+        let Some((at, footprint)) = self.blocks.open else {
+            panic!("dpor bug: an operation is in no block")
+        };
+        let Operation { object, ref kind } = *operation;
+        if object == ObjectId::NONE || is_timed(kind) {
+            return Err(Outside::Kind);
+        }
+        let thread = at.0;
+        let Some(Object { state, .. }) = &mut self.objects[object.index()] else {
+            unmet(object)
+        };
+        if !is_for_blocks(state.kind()) {
+            return Err(Outside::Kind);
+        }
+        let footprint = self.sets.footprint(footprint);
+        if footprint.writes(object).is_none() {
+            return Err(Outside::Footprint);
+        }
+        if !state.enabled(thread, kind) {
+            return Err(Outside::Waits);
+        }
+        let before = state.clone();
+        let mut after = before.clone();
+        let outcome = after.apply(thread, kind, 0);
+        let label = before.label(operation, outcome);
+        if !footprint.permits(object, label.class()) {
+            return Err(Outside::ReadOnly);
+        }
+        let entry = &mut self.threads[thread.index()];
+        entry.use_inside(state, Step::of(thread), operation);
+        let effects = self.blocks.made.entry(at).or_default();
+        match effects.iter_mut().find(|effect| effect.object == object) {
+            Some(known) => known.after = after,
+            None => effects.push(Effect {
+                object,
+                before,
+                after,
+            }),
+        }
+        Ok((outcome, label))
+    }
+
+    /// Applies the part of this event that belongs to `object` to the state of this object.
+    #[inline]
+    pub(crate) fn apply(&self, event: &Event, object: ObjectId, state: &mut State) {
+        if event.operation.object == object {
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        } else if event.label.is_block()
+            && let Some(effect) = self.effect(event, object)
+        {
+            state.clone_from(&effect.after);
+        }
+    }
+
+    /// The value that an event on this object found there, if it is one number.
+    pub(crate) fn before(&self, event: &Event, object: ObjectId) -> Option<u64> {
+        if event.label.is_block() {
+            return self.effect(event, object)?.before.pack();
+        }
+        event.before.filter(|_| event.operation.object == object)
+    }
+
+    fn effect(&self, event: &Event, object: ObjectId) -> Option<&Effect> {
+        let effects = self.blocks.made.get(&(event.thread, event.index))?;
+        effects.iter().find(|effect| effect.object == object)
+    }
+
+    /// Gives the objects the states in which the block of this event left them.
+    pub(super) fn repeat_block(&mut self, event: &Event) {
+        let Machine {
+            blocks, objects, ..
+        } = self;
+        let effects = blocks.made.get(&(event.thread, event.index));
+        for effect in effects.into_iter().flatten() {
+            if let Some(object) = &mut objects[effect.object.index()] {
+                object.state.clone_from(&effect.after);
+            }
+        }
     }
 }

@@ -107,6 +107,19 @@ impl Contention {
         }
     }
 
+    /// From now on each order counts as possible: a block that is one step may touch any object.
+    /// Returns the number of objects of which something was known, if an order was ruled out until
+    /// now.
+    pub(super) fn give_up(&mut self) -> Option<usize> {
+        if self.surprises > SURPRISES_MAX {
+            return None;
+        }
+        self.surprises = SURPRISES_MAX + 1;
+        let known = self.uses.len();
+        self.uses.clear();
+        Some(known)
+    }
+
     /// Notes that clocks were computed from a wrong assumption and are computed again.
     pub(super) fn be_surprised(&mut self) {
         self.surprises += 1;

@@ -30,6 +30,8 @@ pub(super) struct Past {
     pub(super) clocks: Clocks,
     /// The locations that waits have read, in order.
     pub(super) reads: Vec<Read>,
+    /// The objects in the footprints of blocks, in order.
+    pub(super) touched: Vec<Read>,
     pub(super) races: Vec<Race>,
     pub(super) ways: Vec<Way>,
     /// The candidates of a search without shortcuts.
@@ -46,6 +48,7 @@ impl Empty for Past {
             rows,
             clocks,
             reads,
+            touched,
             races,
             ways,
             #[cfg(test)]
@@ -56,6 +59,7 @@ impl Empty for Past {
         rows.empty();
         clocks.empty();
         reads.empty();
+        touched.empty();
         races.empty();
         ways.empty();
         #[cfg(test)]
@@ -73,10 +77,11 @@ pub(super) struct Clock {
     pub(super) is_own: bool,
 }
 
-/// One object that a wait has read, and the latest earlier wait that has read it.
+/// One object that a wait has read or a block may touch, and the latest earlier event of the same
+/// class on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
-    pub(super) wait: u32,
+    pub(super) by: u32,
     pub(super) object: ObjectId,
     pub(super) previous: u32,
 }

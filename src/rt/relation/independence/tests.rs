@@ -65,7 +65,9 @@ fn table() -> String {
          functions commute. Of `KeyRead`, `KeyWrite` and `KeyShape` two conflict if their keys\n\
          are the same, and two `Declared` accesses if the table of their object says so. A `Wait`\n\
          conflicts with whatever can change a location it has read. A wait that ends because no\n\
-         thread could go on comes after everything that had happened by then. Apart from objects,\n\
+         thread could go on comes after everything that had happened by then. A `Block` reads or\n\
+         writes each object of its footprint (`dpor::atomically`), or touches everything, and two\n\
+         of them conflict if one writes an object that the other touches. Apart from objects,\n\
          a spawn comes before the child's first event, and the last event of a thread (its\n\
          `Exit`, if that is one) before a `Join`.\n\n\
          | class | conflicts with |\n|---|---|\n",
@@ -79,6 +81,18 @@ fn table() -> String {
         if changes_value(class) {
             names.push("Wait (on this location)".to_owned());
         }
+        if class == Class::Block {
+            let all = ALL.into_iter().filter(|&other| meets_block(other));
+            names.extend(all.map(|other| match changes_value(other) {
+                true => format!("{other:?}"),
+                false => format!("{other:?} (of an object that it writes)"),
+            }));
+        } else if meets_block(class) {
+            names.push(match changes_value(class) {
+                true => "Block (that touches this object)".to_owned(),
+                false => "Block (that writes this object)".to_owned(),
+            });
+        }
         if class == Class::Wait {
             let changing = ALL.into_iter().filter(|&other| changes_value(other));
             names.extend(changing.map(|other| format!("{other:?}")));
@@ -91,6 +105,21 @@ fn table() -> String {
         out.push_str(&format!("| {class:?} | {names} |\n"));
     }
     out
+}
+
+#[test]
+fn a_pure_read_conflicts_only_with_changes() {
+    // So a block that only reads an object need not be ordered with the others.
+    for class in ALL.into_iter().filter(|&class| is_pure_read(class)) {
+        assert!(!changes_value(class) && meets_block(class), "{class:?}");
+        for other in ALL {
+            let conflicts = class.conflicts().contains(other);
+            assert!(
+                !conflicts || changes_value(other),
+                "{class:?} and {other:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -82,6 +82,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::GiveUp { .. } => "give_up",
         OpKind::Resume => "go_on",
         OpKind::Start => "start",
+        OpKind::Atomically { .. } => "atomically",
         OpKind::Wait { .. } => "spin",
     }
 }

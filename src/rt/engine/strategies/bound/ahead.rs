@@ -151,7 +151,11 @@ impl Ahead {
         let Event {
             thread, label: own, ..
         } = *self.trace.at(event);
-        let (earlier, _) = if own.touches_one() {
+        let (earlier, _) = if own.is_block() || label.is_block() {
+            // The objects of a block are several, and the events may be on different ones.
+            let mine = self.trace.positions_of(thread);
+            mine.split_at(mine.partition_point(|&position| position < event))
+        } else if own.touches_one() {
             self.clocks.split_on(own.object(), event)
         } else {
             (&[][..], &[][..])
@@ -181,9 +185,15 @@ impl Ahead {
             };
             // A thread that has just been spawned has begun, and reached its first operation.
             let spawned = last.operation.kind == OpKind::Spawn { child: thread };
+            let touched = self.clocks.set_of(&machine.sets, last.label);
+            let touched = touched.filter(|_| last.label.is_block());
+            let is_touched = |object| touched.is_some_and(|set| set.contains(&object));
             let is_new = |object: ObjectId| {
                 object != ObjectId::NONE
-                    && (spawned || thread == last.thread || object == last.operation.object)
+                    && (spawned
+                        || thread == last.thread
+                        || object == last.operation.object
+                        || is_touched(object))
             };
             for &object in objects.iter().filter(|&&object| is_new(object)) {
                 let latest = self.clocks.events_on(object).iter().rev();

@@ -123,8 +123,8 @@ impl Search<'_> {
             let is_next = waiting.predecessor == Some(node);
             let sets = &self.execution.machine.sets;
             let touches = |object: ObjectId| {
-                if last.label.is_wait() {
-                    sets.get(last.label.object().0).contains(&object)
+                if let Some(set) = self.execution.clocks.set_of(sets, last.label) {
+                    set.contains(&object)
                 } else {
                     last.label.touches_one() && last.label.object() == object
                 }
@@ -134,6 +134,12 @@ impl Search<'_> {
                     let objects = sets.get(set);
                     if is_next || objects.iter().any(|&object| touches(object)) {
                         objects.iter().for_each(|&it| self.pair(node, &waiting, it));
+                    }
+                }
+                OpKind::Atomically { footprint } => {
+                    let label = Label::of(ObjectId(footprint), Class::Block);
+                    if is_next || !commutes(sets, label, last.label) {
+                        self.pair_block(node, &waiting, label);
                     }
                 }
                 _ => {
@@ -227,6 +233,33 @@ impl Search<'_> {
             label: relabel(self.execution, &event, state)?,
             link: Link::of(&waiting.operation.kind, Outcome::Done),
         })
+    }
+
+    /// Pairs a pending block with the defaults that it may not be swapped with. Several of its
+    /// objects may have the same event, which is another block.
+    fn pair_block(&mut self, node: u32, waiting: &Waiting, label: Label) {
+        let Execution {
+            trace,
+            clocks,
+            machine,
+            ..
+        } = *self.execution;
+        for first in (0..=node).rev() {
+            let event = trace.at(first);
+            let is_behind = waiting
+                .predecessor
+                .is_some_and(|predecessor| clocks.before(first, predecessor));
+            let precedes = first != node && clocks.before(first, node);
+            let is_other = event.thread != waiting.thread;
+            if !is_behind
+                && !precedes
+                && is_other
+                && !commutes(&machine.sets, label, event.label)
+                && self.is_open(first)
+            {
+                self.reverse(node, first, waiting);
+            }
+        }
     }
 
     /// Pairs the pending operation with the defaults on one of its objects.
@@ -362,6 +395,13 @@ impl Search<'_> {
                 let sets = &self.execution.machine.sets;
                 sets.get(set).iter().for_each(|&object| add(object));
             }
+            OpKind::Atomically { footprint } => {
+                let label = Label::of(ObjectId(footprint), Class::Block);
+                let set = clocks.set_of(&self.execution.machine.sets, label);
+                set.unwrap_or_default()
+                    .iter()
+                    .for_each(|&object| add(object));
+            }
             _ => add(waiting.operation.object),
         }
         optional.sort_unstable();
@@ -412,9 +452,7 @@ impl Search<'_> {
         let state = |object| {
             let mut state = state_before(self.execution, first, object);
             for event in chosen.iter().map(|&at| trace.at(at)) {
-                if event.operation.object == object {
-                    state.apply(event.thread, &event.operation.kind, event.alternative);
-                }
+                machine.apply(event, object, &mut state);
             }
             state
         };
@@ -492,7 +530,9 @@ impl Search<'_> {
             let mut state = state_before(self.execution, first, object);
             for (event, &position) in events.iter_mut().zip(chosen) {
                 let made = self.execution.trace.at(position);
-                if made.operation.object == object {
+                if made.label.is_block() {
+                    self.execution.machine.apply(made, object, &mut state);
+                } else if made.operation.object == object {
                     let outcome = state.apply(made.thread, &made.operation.kind, made.alternative);
                     event.label = state.label(&made.operation, outcome);
                 }
