@@ -41,6 +41,20 @@ pub enum Algorithm {
     /// Flanagan and Godefroid's DPOR with sleep sets: explores every trace; mostly begins and then
     /// prunes more executions than `Source`.
     Classic,
+    /// Context-sensitive DPOR (*Context-Sensitive Dynamic Partial Order Reduction*, CAV 2017,
+    /// section 5; `docs/ALGORITHMS.md` says what differs): reaches every final state, and not every
+    /// trace. Two orders that lead to the same state need one execution.
+    ///
+    /// Tests that assert something about the final state, or about what a thread has read, lose
+    /// nothing. Data races, leaks and uses after a free may hang on the order and not on the state:
+    /// they are not excluded, and the detector of data races is off. The
+    /// [verdict](crate::Verdict::FinalStates) says so.
+    ///
+    /// The state has to be known: threads may share atomics, [`Shared`](crate::Shared), `Arc` and
+    /// channels of `std::sync::mpsc`, and be spawned and joined. Another object is an error that
+    /// names it. Only for sequential consistency and without a bound; it keeps no checkpoint, and
+    /// its work is not shared among workers.
+    FinalStates,
     /// Sleep sets alone: explores every trace; begins many executions and then prunes them.
     SleepSets,
     /// Explores every interleaving.
@@ -65,11 +79,12 @@ pub enum Algorithm {
 }
 
 /// The values of `DPOR_ALGORITHM`.
-const ALGORITHMS: [(&str, Algorithm); 10] = [
+const ALGORITHMS: [(&str, Algorithm); 11] = [
     ("optimal", Algorithm::Optimal),
     ("parsimonious", Algorithm::Parsimonious),
     ("source", Algorithm::Source),
     ("classic", Algorithm::Classic),
+    ("final_states", Algorithm::FinalStates),
     ("sleep_sets", Algorithm::SleepSets),
     ("naive", Algorithm::Naive),
     ("bounded", Algorithm::Bounded),
@@ -287,7 +302,8 @@ pub struct Builder {
     /// Algorithm that decides which executions to run.
     ///
     /// Environment: `DPOR_ALGORITHM`, one of `optimal`, `parsimonious`, `source`, `classic`,
-    /// `sleep_sets`, `naive`, `bounded`, `random`, `pct`, `pos`. Default: [`Algorithm::Optimal`].
+    /// `final_states`, `sleep_sets`, `naive`, `bounded`, `random`, `pct`, `pos`. Default:
+    /// [`Algorithm::Optimal`].
     pub algorithm: Algorithm,
     /// Order in which planned executions are run, for [`Algorithm::Optimal`] only.
     ///

@@ -120,7 +120,7 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
         (
             "DPOR_ALGORITHM",
             "best",
-            "expected one of optimal, parsimonious, source, classic, sleep_sets, naive, bounded, random, pct, pos",
+            "expected one of optimal, parsimonious, source, classic, final_states, sleep_sets, naive, bounded, random, pct, pos",
         ),
         (
             "DPOR_ORDER",

@@ -203,7 +203,8 @@ impl Engine {
     /// # Errors
     ///
     /// [`Misuse::Setting`] if the settings ask for [`Memory::C11`]: its graphs are of loads and
-    /// stores of Rust's atomics, and know no other accesses.
+    /// stores of Rust's atomics, and know no other accesses. The same if they ask for
+    /// [`Algorithm::FinalStates`], which has to know the state of every object.
     ///
     /// # Panics
     ///
@@ -215,6 +216,14 @@ impl Engine {
                 call: "new",
                 reason: "the memory model is C11 (DPOR_MEMORY=c11), and its graphs know the operations on Rust's atomics \
                          alone; use `auto` or `sc`"
+                    .to_owned(),
+            });
+        }
+        if settings.algorithm == Algorithm::FinalStates {
+            return Err(Misuse::Setting {
+                call: "new",
+                reason: "the algorithm is `final_states` (DPOR_ALGORITHM), and only a front end knows the states of its objects; \
+                         use `optimal`"
                     .to_owned(),
             });
         }

@@ -594,6 +594,10 @@ impl Exploration<'_> {
                 })
             });
             driver = match explored {
+                Explored::Passed(passed) if rarely!(passed.machine.unfit.is_some()) => {
+                    let unfit = passed.machine.unfit.as_ref();
+                    panic!("{}", unfit.map_or_else(String::new, ToString::to_string))
+                }
                 Explored::Passed(passed) if rarely!(passed.refused().is_some()) => {
                     let refused = passed.refused().cloned();
                     let is_asked_for = self.settings.await_loops == Some(true);

@@ -12,6 +12,7 @@ use crate::rt::engine::order::Turns;
 use crate::rt::engine::price::Price;
 use crate::rt::engine::strategies::bound::Bounded;
 use crate::rt::engine::strategies::bounded_graphs::BoundedGraphs;
+use crate::rt::engine::strategies::context_sensitive::ContextSensitive;
 use crate::rt::engine::strategies::frontier::Frontier;
 use crate::rt::engine::strategies::graphs::Graphs;
 use crate::rt::engine::strategies::parsimonious::Parsimonious;
@@ -67,6 +68,7 @@ impl Builder {
             catches_panics: self.catch_panics,
             detached_may_block: self.detached_may_block,
             max_rounds: self.max_rounds,
+            compares_states: self.algorithm == Algorithm::FinalStates,
             stack_size: self.stack_size,
             proves_awaits: self.await_loops.is_none() && self.takes_loops_for_steps(),
             ..Limits::default()
@@ -175,6 +177,7 @@ impl Builder {
             Algorithm::Parsimonious => Box::new(Parsimonious::new(TieBreak::Last)),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(TieBreak::Last)),
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(TieBreak::Last)),
+            Algorithm::FinalStates => Box::new(ContextSensitive::new(TieBreak::Last)),
             Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(TieBreak::Last)),
             Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(TieBreak::Last)),
             Algorithm::Random => self.sampler(Walk, seed),

@@ -29,6 +29,7 @@ mod once_lock;
 mod poison;
 mod printer;
 mod rwlock;
+pub(crate) mod shared;
 mod shown;
 
 pub use arc::{Arc, Weak};

@@ -422,6 +422,7 @@ impl Report {
                  `expect_explicit_explore`"
                     .to_owned()
             }
+            Verdict::FinalStates => "the algorithm `optimal` (DPOR_ALGORITHM) explores every trace".to_owned(),
             Verdict::Sampled { .. } => {
                 "an algorithm that draws nothing by chance, such as `optimal` (DPOR_ALGORITHM), explores every \
                  trace"
@@ -449,7 +450,7 @@ impl fmt::Display for Report {
         }
         let limited = matches!(
             self.verdict,
-            Verdict::Bounded(_) | Verdict::Stopped(_) | Verdict::Rounds(_)
+            Verdict::Bounded(_) | Verdict::Stopped(_) | Verdict::Rounds(_) | Verdict::FinalStates
         );
         if self.excludes && limited {
             f.write_str(", and by what the test excluded (`stop_exploring`)")?;
@@ -682,6 +683,11 @@ pub enum Verdict {
     /// The traces of one task ([`Builder::task`](crate::Builder#structfield.task)), but for those
     /// of the tasks that it has made.
     Task,
+    /// Every final state, and not every trace
+    /// ([`Algorithm::FinalStates`](crate::Algorithm::FinalStates)).
+    ///
+    /// Data races, leaks and uses after a free are not excluded.
+    FinalStates,
     /// The traces up to the limit that stopped the exploration.
     Stopped(Limit),
 }
@@ -701,6 +707,7 @@ impl Verdict {
             Verdict::Replayed => "replayed",
             Verdict::Shard(_) => "shard",
             Verdict::Task => "task",
+            Verdict::FinalStates => "final_states",
             Verdict::Stopped(_) => "stopped",
         }
     }
@@ -723,6 +730,7 @@ impl Verdict {
             (None, Coverage::Within(price, within)) => {
                 Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
             }
+            (None, Coverage::FinalStates) => Verdict::FinalStates,
             (None, Coverage::Rounds(most)) => Verdict::Rounds(most),
             (None, Coverage::Fair(turn)) => Verdict::Fair(turn),
             (None, Coverage::Regions) => Verdict::Marked,
@@ -757,6 +765,10 @@ impl fmt::Display for Verdict {
             Verdict::Replayed => f.write_str("replayed"),
             Verdict::Task => f.write_str("explored in one task (DPOR_TASK)"),
             Verdict::Shard(shard) => write!(f, "explored in part {shard} (DPOR_SHARD)"),
+            Verdict::FinalStates => f.write_str(
+                "every final state reached, and not every trace (DPOR_ALGORITHM=final_states): data races, leaks and uses after \
+                 a free are not excluded",
+            ),
             Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),
         }
     }

@@ -12,6 +12,7 @@ mod commuting;
 mod counts;
 #[path = "../support/drawn.rs"]
 mod drawn;
+mod final_states;
 mod futures;
 mod keyed;
 mod loops;

@@ -528,7 +528,7 @@ impl Driver {
     /// Asks the explorer for the next execution; false if none is left to explore.
     fn plan_next(&mut self) -> bool {
         self.plan.clear();
-        if !self.explorer.begin(&mut self.plan) {
+        if self.machine.unfit.is_some() || !self.explorer.begin(&mut self.plan) {
             return false;
         }
         self.last_goes_on = self.explorer.lets_the_last_go_on();

@@ -139,6 +139,8 @@ pub(crate) enum Coverage {
     /// Every trace that has a linearisation at this price, at most; `None` if not even all traces
     /// without any cost have been explored.
     Within(Price, Option<usize>),
+    /// Every final state.
+    FinalStates,
     /// Every trace in which no thread reaches one hint more often than this with a change in
     /// between.
     Rounds(usize),

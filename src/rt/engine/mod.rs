@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `Naive`, `SleepSets` | `exhaustive.rs` |
 //! | `Classic`, `Source` | `backtrack.rs` |
+//! | `FinalStates` | `context_sensitive.rs` |
 //! | `Optimal` | `optimal.rs`; in another order than depth-first `frontier.rs` |
 //! | `Parsimonious` | `parsimonious.rs` |
 //! | `Bounded` | `bound.rs`, `price.rs` |

@@ -13,6 +13,7 @@ mod search;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use crate::rt::engine::testing::search::{
     ALGORITHMS, Found, ORDERS, brute_force, count, driver, driver_up_to, explore_on, explore_up_to,
@@ -20,14 +21,15 @@ pub(crate) use crate::rt::engine::testing::search::{
 };
 
 #[cfg(test)]
-pub(crate) use crate::rt::engine::testing::search::brute_force_by;
+pub(crate) use crate::rt::engine::testing::search::{brute_force_by, final_states};
 
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::{
-    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason, Rmw,
+    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason, Rmw, Touch,
 };
 use crate::rt::object::State;
+use crate::rt::object::contents::{Digest, Effect, Update};
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::independence::Footprint;
 
@@ -108,6 +110,24 @@ pub(crate) enum Ins {
         var: u32,
         to: u8,
     },
+    /// Sends a message with this value.
+    Push {
+        var: u32,
+        value: Val,
+    },
+    /// Receives a message, and waits for one if `waits`; `to` gets its value, or -1 if there is
+    /// none.
+    Pop {
+        var: u32,
+        waits: bool,
+        to: u8,
+    },
+    /// Applies a function to a value that only the program knows; `to` gets its result.
+    Update {
+        var: u32,
+        function: Function,
+        to: u8,
+    },
     /// Waits until the message with the number in a register is taken.
     Taken {
         var: u32,
@@ -157,6 +177,62 @@ pub(crate) enum Ins {
         by: u8,
     },
     Jump(i8),
+}
+
+/// The values that there have been in any execution, by their digests.
+fn known() -> MutexGuard<'static, BTreeMap<u128, i64>> {
+    static KNOWN: Mutex<BTreeMap<u128, i64>> = Mutex::new(BTreeMap::new());
+    KNOWN.lock().expect("no thread has panicked")
+}
+
+/// A function of a value that only the program knows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Function {
+    /// Returns the value.
+    Get,
+    /// Adds, and returns nothing.
+    Add(i64),
+    /// Adds, and returns the sum.
+    Next(i64),
+    /// Appends a digit, and returns nothing.
+    Append(i64),
+    /// Puts the larger one of the digits at this place and the next one at this place, and returns
+    /// nothing.
+    Order(u32),
+}
+
+impl Function {
+    /// The value afterwards, and the result.
+    pub(crate) fn apply(self, value: i64) -> (i64, i64) {
+        match self {
+            Function::Get => (value, value),
+            Function::Add(by) => (value + by, 0),
+            Function::Next(by) => (value + by, value + by),
+            Function::Append(digit) => (value * 10 + digit, 0),
+            Function::Order(place) => {
+                let (low, high) = (10i64.pow(place), 10i64.pow(place + 1));
+                let (one, other) = (value / low % 10, value / high % 10);
+                let rest = value - one * low - other * high;
+                let (one, other) = (one.max(other), one.min(other));
+                (rest + one * low + other * high, 0)
+            }
+        }
+    }
+
+    /// What the function does to contents with a digest, if there has been a value with it.
+    fn update(self) -> Update {
+        Update(Arc::new(move |before| {
+            let value = *known().get(&before.0)?;
+            Some(self.effect(value))
+        }))
+    }
+
+    fn effect(self, value: i64) -> Effect {
+        let (after, result) = self.apply(value);
+        let (contents, told) = (Digest::of(&after), Digest::of(&result));
+        known().insert(contents.0, after);
+        Effect { contents, told }
+    }
 }
 
 /// A program: its threads' instructions, and the kinds and initial values of its variables.
@@ -263,6 +339,10 @@ struct Code {
     /// For each thread of the program its name in this execution, once spawned.
     ids: Vec<Option<ThreadId>>,
     threads: Vec<Frame>,
+    /// The values that only the program knows.
+    values: BTreeMap<u32, i64>,
+    /// The values of the messages that were sent, by their numbers.
+    messages: BTreeMap<(u32, u64), i64>,
 }
 
 /// The threads' registers and the objects' values.
@@ -270,6 +350,8 @@ struct Code {
 pub(crate) struct Final {
     threads: Vec<Frame>,
     objects: Vec<(u32, State)>,
+    values: Vec<(u32, i64)>,
+    messages: Vec<((u32, u64), i64)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -302,6 +384,8 @@ impl Code {
             fences: Vec::new(),
             ids,
             threads: vec![Frame::default(); program.threads.len()],
+            values: BTreeMap::new(),
+            messages: BTreeMap::new(),
         }
     }
 
@@ -402,7 +486,21 @@ impl Code {
                     let order = machine.names.order(id);
                     (var, OpKind::Enqueue { order })
                 }
-                Ins::Send { var, .. } => (var, OpKind::Send),
+                Ins::Send { var, .. } | Ins::Push { var, .. } => (var, OpKind::Send),
+                Ins::Pop { var, waits, .. } => match waits {
+                    true => (var, OpKind::Recv { timed: false }),
+                    false => (var, OpKind::TryRecv),
+                },
+                Ins::Update { var, function, .. } => {
+                    let object = self.var(program, machine, var);
+                    let met = Digest::of(&0i64);
+                    known().insert(met.0, 0);
+                    machine.updates.met.insert(object, met);
+                    let number = (id, machine.events_of(id));
+                    let update = function.update();
+                    machine.updates.announced.insert(number, update);
+                    (var, OpKind::Touch(Touch::All))
+                }
                 Ins::Taken { var, reg } => {
                     let index = bits(Val::Reg(reg));
                     (var, OpKind::Taken { index })
@@ -511,7 +609,7 @@ impl Code {
             if machine.open_block().is_some() {
                 let inside = machine.perform_inside(&operation);
                 let (outcome, _) = inside.expect("a part of the block");
-                self.take_result(program, thread, outcome);
+                self.take_result(program, machine, id, outcome);
                 continue;
             }
             machine.announce(id, &operation, site_of(thread));
@@ -551,7 +649,7 @@ impl Code {
         if self.threads[thread].exiting {
             return;
         }
-        let ins = self.take_result(program, thread, out);
+        let ins = self.take_result(program, machine, id, out);
         if let Ins::Spawn(child) = ins {
             let before = self.threads[thread].pc - 1;
             let nth = program.threads[thread][..before]
@@ -564,12 +662,43 @@ impl Code {
     }
 
     /// Takes over the outcome of the thread's instruction, and returns the instruction.
-    fn take_result(&mut self, program: &Program, thread: usize, out: Outcome) -> Ins {
+    fn take_result(
+        &mut self,
+        program: &Program,
+        machine: &mut Machine,
+        id: ThreadId,
+        out: Outcome,
+    ) -> Ins {
+        let thread = self.index(id);
         let frame = &mut self.threads[thread];
         let ins = program.threads[thread][frame.pc];
         let found = out.value().unwrap_or(0) as i64;
         let ok = out.succeeded() as i64;
         let result = match ins {
+            Ins::Push { var, value } => {
+                let value = match value {
+                    Val::Const(value) => value,
+                    Val::Reg(reg) => frame.regs[reg as usize],
+                    Val::Add(reg, value) => frame.regs[reg as usize] + value,
+                };
+                if ok == 1 {
+                    self.messages.insert((var, found as u64), value);
+                }
+                None
+            }
+            Ins::Pop { var, to, .. } => {
+                let taken = self.messages.remove(&(var, found as u64));
+                Some((to, taken.filter(|_| ok == 1).unwrap_or(-1)))
+            }
+            Ins::Update { var, function, to } => {
+                let value = self.values.entry(var).or_insert(0);
+                let effect = function.effect(*value);
+                let number = (id, machine.events_of(id) - 1);
+                machine.updates.made.insert(number, effect);
+                let result;
+                (*value, result) = function.apply(*value);
+                Some((to, result))
+            }
             Ins::Load { to, .. } | Ins::Rmw { to, .. } | Ins::Choose { to, .. } => {
                 Some((to, found))
             }
@@ -609,6 +738,16 @@ impl Code {
         Final {
             threads: self.threads.clone(),
             objects,
+            values: self
+                .values
+                .iter()
+                .map(|(&var, &value)| (var, value))
+                .collect(),
+            messages: self
+                .messages
+                .iter()
+                .map(|(&at, &value)| (at, value))
+                .collect(),
         }
     }
 }

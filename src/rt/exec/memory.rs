@@ -11,10 +11,13 @@ use crate::rt::event::Site;
 use crate::rt::event::held::Touched;
 use crate::rt::event::id::{Extent, ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
-use crate::rt::event::verdict::{Access, Accessed, BadMemory, Block, Effect, End, Gone, Wrong};
+use crate::rt::event::verdict::{
+    Access, Accessed, BadMemory, Block, Effect, End, Gone, Pruned, Wrong,
+};
 use crate::rt::heap;
 use crate::rt::heap::contents;
-use crate::rt::rare::rarely;
+use crate::rt::object::contents::Unfit;
+use crate::rt::rare::{mostly, rarely};
 use crate::rt::shim::{Memory, Target};
 use crate::rt::statics::segments;
 
@@ -262,6 +265,24 @@ impl Runtime {
         self.begin_access_to(cell, (None, region), effect, site)
     }
 
+    /// Whether the execution is compared with others by its states, of which plain memory is no
+    /// part. Notes that.
+    fn refuses_memory(&self, is_shim: bool, site: Site) -> bool {
+        let machine = &mut self.inner.borrow_mut().driver.machine;
+        if mostly!(!machine.limits.compares_states) {
+            return false;
+        }
+        let what = match is_shim {
+            true => "it knows nothing of a plain access to an atomic (`get_mut`): load the atomic",
+            false => {
+                "it knows nothing of plain memory (`UnsafeCell`): put the data into a `dpor::Shared`"
+            }
+        };
+        let what = what.to_owned();
+        machine.unfit = Some(Unfit { what, site });
+        true
+    }
+
     /// Begins an access to memory that is there, and may be that of an object. The region is needed
     /// if the cell is not known.
     pub(super) fn begin_access_to(
@@ -271,6 +292,9 @@ impl Runtime {
         effect: Effect,
         site: Site,
     ) -> Option<()> {
+        if rarely!(self.refuses_memory(object.is_some(), site)) {
+            return self.fail(End::Pruned(Pruned::Asleep));
+        }
         let race = {
             let mut inner = self.inner.borrow_mut();
             inner.watch_races();
@@ -350,7 +374,8 @@ impl Inner {
 
     /// Watches the accesses to plain memory from here on.
     pub(super) fn watch_races(&mut self) {
-        if !self.races.is_active() {
+        let is_off = self.driver.machine.limits.compares_states;
+        if !self.races.is_active() && !is_off {
             self.races.activate(self.driver.past(), self.driver.gone());
         }
     }

@@ -46,3 +46,4 @@ pub(crate) mod suppressed_races;
 pub(crate) mod thread_op;
 pub(crate) mod time;
 pub(crate) mod unwinding;
+pub(crate) mod updates;

@@ -18,6 +18,7 @@ use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{End, Panic};
 use crate::rt::event::{Event, foreign};
 use crate::rt::exec::crash_report::{AtEnd, Known, Unshown};
+use crate::rt::exec::updates;
 use crate::rt::heap::Asked;
 use crate::rt::process::raised::{Raised, Second, words};
 use crate::rt::statics::image::Image;
@@ -27,6 +28,7 @@ pub(super) fn begun(info: &PanicHookInfo<'_>) -> bool {
     // `generator` panics where the system has no memory for a stack. The run loop reports that
     // case.
     asks_for_a_stack()
+        || updates::is_trying()
         || keep(
             |thread, after| told(info, thread, after),
             || can_unwind(info),

@@ -35,6 +35,7 @@ pub(crate) use execute::{Executed, Noticed, outcome_of_thread_op};
 use waits::{asks, is_timed, looks};
 
 use super::State;
+use super::contents::{Unfit, Updates, unfit};
 use super::orders::{InMemory, Orders};
 use crate::rt::loops::spin::SpinLog;
 
@@ -85,6 +86,9 @@ pub(crate) struct Limits {
     /// The number of visits of a thread to one hint with a change before the thread lets the other
     /// threads go first at each further visit; `None` if the thread never does so.
     pub(crate) rounds_of_turn: Option<usize>,
+    /// Whether executions are compared by their states, so that every state has to be known
+    /// ([`contents`](super::contents)).
+    pub(crate) compares_states: bool,
     /// The default size in bytes of a thread's stack. The report of a stack overflow names it.
     pub(crate) stack_size: usize,
 }
@@ -110,6 +114,7 @@ impl Default for Limits {
             proves_awaits: false,
             max_rounds: None,
             rounds_of_turn: None,
+            compares_states: false,
             stack_size: 0,
         }
     }
@@ -169,6 +174,10 @@ pub(crate) struct Machine {
     blocks: Blocks,
     /// The modification orders of the atomics, if memory is C11's.
     orders: Option<Box<Orders>>,
+    /// What is known of the values that only the program knows.
+    pub(crate) updates: Updates,
+    /// An operation on something with an unknown state, where states are compared.
+    pub(crate) unfit: Option<Unfit>,
 }
 
 #[derive(Clone, Debug)]
@@ -329,6 +338,8 @@ impl Empty for Machine {
             passed,
             blocks,
             orders,
+            updates,
+            unfit,
         } = self;
         names.empty();
         empty_rows(objects);
@@ -348,6 +359,8 @@ impl Empty for Machine {
         (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
         (*most_rounds, *goes_round, *solo_run, *others_then) = (None, false, None, None);
         *orders = None;
+        *updates = Updates::default();
+        *unfit = None;
     }
 }
 
@@ -379,6 +392,8 @@ impl Machine {
             passed: Vec::new(),
             blocks: Blocks::default(),
             orders: None,
+            updates: Updates::default(),
+            unfit: None,
         }
     }
 
@@ -404,6 +419,7 @@ impl Machine {
         }
         self.touched.clear();
         self.names.begin();
+        self.updates.clear();
         if let Some(orders) = &mut self.orders {
             orders.clear();
         }
@@ -693,6 +709,26 @@ impl Machine {
                 _ => 1,
             },
         }
+    }
+
+    /// Looks for an announced operation on something with an unknown state, and notes it.
+    pub(crate) fn look_for_unfit(&mut self) -> bool {
+        let pending = self.live.iter().filter_map(|&thread| self.pending(thread));
+        let unfit = pending.into_iter().find_map(|pending| {
+            let Operation { object, kind } = pending.operation;
+            let state = match kind {
+                OpKind::Wait { .. } => None,
+                _ if object == ObjectId::NONE => None,
+                _ => Some(self.state(object)),
+            };
+            let what = unfit(state, &kind)?;
+            let site = pending.site;
+            Some(Unfit { what, site })
+        });
+        if unfit.is_some() {
+            self.unfit = unfit;
+        }
+        self.unfit.is_some()
     }
 
     /// The label that this step would have, if its thread is enabled.

@@ -12,6 +12,7 @@ pub(crate) mod atomic;
 pub(crate) mod barrier;
 pub(crate) mod channel;
 pub(crate) mod condvar;
+pub(crate) mod contents;
 pub(crate) mod count;
 pub(crate) mod machine;
 pub(crate) mod mutex;

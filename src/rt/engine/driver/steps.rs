@@ -365,6 +365,9 @@ impl Driver {
     fn ask(&mut self) -> Next {
         self.ask_again();
         self.catch_up();
+        if rarely!(self.machine.limits.compares_states) && self.machine.look_for_unfit() {
+            return self.over(End::Pruned(Pruned::Asleep));
+        }
         loop {
             let point = Point {
                 trace: &self.trace,

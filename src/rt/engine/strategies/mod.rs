@@ -4,6 +4,7 @@
 pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod bounded_graphs;
+pub(crate) mod context_sensitive;
 pub(crate) mod exhaustive;
 pub(crate) mod frontier;
 pub(crate) mod graphs;

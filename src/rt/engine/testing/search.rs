@@ -8,6 +8,7 @@ use crate::rt::engine::driver::{Bounds, Driver, Next};
 use crate::rt::engine::order::{Order, Turns};
 use crate::rt::engine::rng::Rng;
 use crate::rt::engine::stats::Stats;
+use crate::rt::engine::strategies::context_sensitive::ContextSensitive;
 use crate::rt::engine::strategies::frontier::Frontier;
 use crate::rt::engine::strategies::parsimonious::Parsimonious;
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
@@ -73,6 +74,7 @@ pub(crate) fn explorer(name: &str, free: TieBreak) -> Box<dyn Explorer> {
         "source" => Box::new(backtrack::Backtrack::source(free)),
         "optimal" => optimal::Optimal::new(free),
         "parsimonious" => Box::new(Parsimonious::new(free)),
+        "final_states" => Box::new(ContextSensitive::new(free)),
         other => Box::new(Frontier::new(free, order(other))),
     }
 }
@@ -236,6 +238,49 @@ pub(crate) fn explore_on(
     }
     found.stats = driver.stats;
     true
+}
+
+/// Every final state of `program`, by enumerating all states; `None` beyond `most` of them. The
+/// state of a program without hints is that of its threads and objects.
+#[cfg(test)]
+pub(crate) fn final_states(program: &Program, most: usize) -> Option<FxHashSet<Final>> {
+    let mut machine = Machine::new(limits(program));
+    machine.reset(site());
+    let (mut finals, mut seen) = (FxHashSet::default(), FxHashSet::default());
+    let mut stack = vec![(machine, Code::new(program))];
+    while let Some((mut machine, mut code)) = stack.pop() {
+        while let Some(thread) = machine.next_to_begin() {
+            machine.begin(thread);
+            code.begin(program, &mut machine, thread);
+        }
+        let live = machine.live().iter().copied();
+        let steps: Vec<Step> = live
+            .filter(|&thread| machine.enabled(thread))
+            .flat_map(|thread| {
+                (0..machine.alternatives(thread)).map(move |alternative| Step {
+                    thread,
+                    alternative,
+                })
+            })
+            .collect();
+        if steps.is_empty() {
+            finals.insert(code.final_state(&machine));
+        }
+        for step in steps {
+            let (mut machine, mut code) = (machine.clone(), code.clone());
+            let Pending { operation, site } = machine.take(step.thread);
+            let executed = machine.perform(step, &operation, site);
+            code.happened(program, &mut machine, step.thread, executed.outcome);
+            // The end of a thread may be an event that its code does not see.
+            if seen.insert((code.final_state(&machine), machine.live().to_vec())) {
+                stack.push((machine, code));
+            }
+        }
+        if seen.len() > most {
+            return None;
+        }
+    }
+    Some(finals)
 }
 
 /// A key that distinguishes the prefixes of executions.

@@ -8,6 +8,7 @@ mod blocking;
 mod blocks;
 mod bounds;
 mod checkpoints;
+mod context_sensitive;
 mod counts;
 mod dense;
 mod ends;
