@@ -263,6 +263,12 @@ impl Passed {
 }
 
 impl Report {
+    /// Whether the executions have returned every value that there is. What an execution returns
+    /// depends on its final state alone.
+    pub(crate) fn has_every_outcome(&self) -> bool {
+        self.complete || self.verdict == Verdict::FinalStates
+    }
+
     /// Returns what the user must know about an exploration that left something out, as one or more
     /// lines.
     pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {

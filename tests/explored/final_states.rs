@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc as Real;
 
 use dpor::cell::UnsafeCell;
+use dpor::collections::KeyedMap;
 use dpor::sync::atomic::Ordering::SeqCst;
 use dpor::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize};
 use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, RwLock, mpsc};
@@ -46,6 +47,27 @@ fn updates<T: Clone + std::hash::Hash + Default + Send + 'static>(
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
     })
+}
+
+#[test]
+fn what_executions_return_depends_on_their_final_states() {
+    let maps = || {
+        let map = Real::new(KeyedMap::new());
+        let insert = |number: u8| {
+            let map = map.clone();
+            thread::spawn(move || {
+                map.insert(number / 2, number);
+            })
+        };
+        let threads: Vec<_> = (0..3).map(insert).collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        (map.get(&0), map.get(&1))
+    };
+    let by = |settings: Builder| settings.outcomes(maps).into_keys().collect::<Vec<_>>();
+    assert_eq!(by(settings()), by(Builder::new()));
+    assert_eq!(by(settings()).len(), 2);
 }
 
 #[test]
