@@ -165,6 +165,8 @@ fn a_sampler_lets_a_loop_without_a_hint_go_on() {
     let mut builder = Builder::new();
     builder.algorithm = Algorithm::Pct;
     builder.iterations = 50;
+    // One seed in 150 draws no such execution.
+    builder.seed = Some(1);
     let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let seen = most.clone();
     let looks = looks(&[200]);
