@@ -586,6 +586,13 @@ impl Reversal {
             .retain(|_| needed.next().is_some_and(|&needed| needed));
     }
 
+    /// Whether the sequence can begin with the item at `at`: it is the first one of its thread, and
+    /// no item before it happens before it.
+    pub(crate) fn is_initial(&self, execution: &Execution<'_>, at: usize) -> bool {
+        let thread = self.items[at].step.thread;
+        (0..at).all(|j| self.items[j].step.thread != thread && !self.precedes(execution, j, at))
+    }
+
     /// Whether the item at `later` happens after the one at `earlier`.
     pub(crate) fn precedes(&self, execution: &Execution<'_>, earlier: usize, later: usize) -> bool {
         let (a, b) = (&self.items[earlier], &self.items[later]);

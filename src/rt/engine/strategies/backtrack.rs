@@ -89,11 +89,7 @@ impl Backtrack {
             })
         };
         let candidates = (0..=last).filter(|&at| {
-            let first_of_thread =
-                (0..at).all(|j| v.items[j].step.thread != v.items[at].step.thread);
-            first_of_thread
-                && (0..at).all(|j| !v.precedes(execution, j, at))
-                && (!self.persistent || at == last || leads_to_last(at))
+            v.is_initial(execution, at) && (!self.persistent || at == last || leads_to_last(at))
         });
         let mut chosen = None;
         for at in candidates {

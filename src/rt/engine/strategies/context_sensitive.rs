@@ -263,12 +263,7 @@ impl ContextSensitive {
         }
         let v = &self.reversal;
         let last = v.items.len() - 1;
-        let candidates = (0..=last).filter(|&at| {
-            let mut before = 0..at;
-            before.all(|j| {
-                v.items[j].step.thread != v.items[at].step.thread && !v.precedes(execution, j, at)
-            })
-        });
+        let candidates = (0..=last).filter(|&at| v.is_initial(execution, at));
         let mut chosen = None;
         for at in candidates {
             let step = v.items[at].step;
