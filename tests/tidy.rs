@@ -744,7 +744,7 @@ const LONG_COMMENTS_LEFT: &[(&str, usize)] = &[
     ("tests/reports/pictures/order.rs", 1),
     ("tests/reports/pictures/outcomes.rs", 1),
     ("tests/reports/progress.rs", 1),
-    ("tests/explored/published.rs", 7),
+    ("tests/explored/published.rs", 6),
     ("tests/explored/random_awaits.rs", 6),
     ("tests/explored/random_live.rs", 6),
     ("tests/explored/random_live/priced.rs", 5),

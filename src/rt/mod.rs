@@ -103,7 +103,7 @@ fn look_slowly(
     kind: &OpKind,
     site: event::Site,
 ) -> (Answer, Applied) {
-    let target = Target::atomic(address, ty, value_at(address, ty));
+    let target = Target::atomic(address, ty, statics::value_at(address, ty));
     let answer = announce::perform(&target, kind, site);
     (answer, applied(answer))
 }
@@ -166,28 +166,6 @@ pub(crate) fn apply_with_care<R>(target: Target, make: impl FnOnce() -> R) -> R 
         resume(context::here());
     }
     made
-}
-
-/// The value in the memory of an atomic of this type, of which a shim is borrowed.
-fn value_at(address: usize, ty: AtomicType) -> u64 {
-    use std::ptr::with_exposed_provenance as at;
-    use std::sync::atomic::{
-        AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
-    };
-    // SAFETY: a shim that is borrowed while this function runs lies at the address. It is a
-    // transparent wrapper of std's atomic of this type, and those of one width have one layout.
-    let value = unsafe {
-        match ty {
-            AtomicType::Ptr => (*at::<AtomicPtr<()>>(address)).load(Relaxed).addr() as u64,
-            _ => match ty.bits() {
-                8 => u64::from((*at::<AtomicU8>(address)).load(Relaxed)),
-                16 => u64::from((*at::<AtomicU16>(address)).load(Relaxed)),
-                32 => u64::from((*at::<AtomicU32>(address)).load(Relaxed)),
-                _ => (*at::<AtomicU64>(address)).load(Relaxed),
-            },
-        }
-    };
-    ty.truncate(value)
 }
 
 /// Writes this value to the memory of an atomic of this type.

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::rt::engine::checkpoint::Statics;
-use crate::rt::event::operation::ObjectKind;
+use crate::rt::event::operation::{AtomicType, ObjectKind};
 use crate::rt::rare::rarely;
 
 use crate::rt::heap::contents;
@@ -335,22 +335,33 @@ pub(crate) fn restore(address: usize, kind: ObjectKind, value: u64) {
     }
 }
 
+/// The value in the memory of an atomic of this type. Its shim is in use, or was used and is still
+/// there.
+pub(crate) fn value_at(address: usize, ty: AtomicType) -> u64 {
+    let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    // SAFETY: the address is that of a shim of this type, which is borrowed, or was used and is
+    // still there. An atomic has this width, and is only ever accessed atomically.
+    unsafe {
+        match ty.bits() {
+            8 => AtomicU8::from_ptr(pointer).load(Relaxed) as u64,
+            16 => AtomicU16::from_ptr(pointer.cast()).load(Relaxed) as u64,
+            32 => AtomicU32::from_ptr(pointer.cast()).load(Relaxed) as u64,
+            _ => AtomicU64::from_ptr(pointer.cast()).load(Relaxed),
+        }
+    }
+}
+
 /// The contents between two executions of a shim that is older than the execution, if they can
 /// differ from the contents that its thread has seen.
 pub(crate) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of a shim of this kind, which is about to be used and lives in a
-    // static, or was used and is still there. An atomic has this width, the stage of an
-    // initialisation and the held flag of a mutex are bytes, and the holders of a reader-writer
-    // lock are a word; all are only ever accessed atomically.
+    // static, or was used and is still there. The stage of an initialisation and the held flag of a
+    // mutex are bytes, and the holders of a reader-writer lock are a word; all are only ever
+    // accessed atomically.
     unsafe {
         match kind {
-            ObjectKind::Atomic(ty) => Some(match ty.bits() {
-                8 => AtomicU8::from_ptr(pointer).load(Relaxed) as u64,
-                16 => AtomicU16::from_ptr(pointer.cast()).load(Relaxed) as u64,
-                32 => AtomicU32::from_ptr(pointer.cast()).load(Relaxed) as u64,
-                _ => AtomicU64::from_ptr(pointer.cast()).load(Relaxed),
-            }),
+            ObjectKind::Atomic(ty) => Some(value_at(address, ty)),
             // No execution leaves a lock held, but a thread outside of models may hold it.
             ObjectKind::Once | ObjectKind::Mutex => {
                 Some(AtomicU8::from_ptr(pointer).load(Acquire) as u64)

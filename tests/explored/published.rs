@@ -372,8 +372,9 @@ fn a_ticket_lock_has_an_execution_for_each_order_of_its_tickets() {
 fn a_ring_whose_threads_wait_has_an_execution_for_each_sequence_of_looks() {
     // No paper has these counts. They depend on the number of idle rounds that are free, one or
     // none. If only the first look in vain counts, there are 10 executions of two items and seven
-    // times as many with each further item, as a count of all interleavings by another program says.
-    // If no look in vain counts, each further item has three executions for each one before.
+    // times as many with each further item, which a count of all interleavings by another program
+    // confirms. If no look in vain counts, each further item has three executions for each one
+    // before.
     let looks = |free| {
         move |builder: &mut Builder| {
             builder.spin_bound = free;
