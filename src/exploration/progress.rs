@@ -174,7 +174,7 @@ impl Progress {
     pub(crate) fn tick_of(&mut self, begun: u64) {
         let now = Instant::now();
         if !matches!(self.style, Style::Nothing) && self.is_due(now) {
-            self.show((begun, 0), Share::Unknown, now, None);
+            self.show((begun, 0), Share::Unknown, now, (None, None));
         }
     }
 
@@ -193,11 +193,21 @@ impl Progress {
         let estimate =
             estimate.map(|total| (total, driver.has_settled(total), driver.at_least(total)));
         let share = self.shares.of(begun, estimate);
-        self.show((begun, given_up), share, now, first_hint(driver));
+        let too_few = driver.machine.rounds_left_out();
+        let too_few = too_few.filter(|_| given_up == begun);
+        let slow = (first_hint(driver), too_few);
+        self.show((begun, given_up), share, now, slow);
     }
 
-    /// Shows this part of the executions.
-    fn show(&mut self, executions: (u64, u64), share: Share, now: Instant, hint: Option<Site>) {
+    /// Shows this part of the executions. `slow` is a hint at which threads wait, and the bound on
+    /// rounds if every execution was given up because of it.
+    fn show(
+        &mut self,
+        executions: (u64, u64),
+        share: Share,
+        now: Instant,
+        slow: (Option<Site>, Option<usize>),
+    ) {
         let test = std::thread::current();
         let test = test.name().filter(|test| *test != "main");
         let text = line(executions, share, now - self.start, test);
@@ -206,7 +216,7 @@ impl Progress {
             // If standard error is closed, the line is not wanted.
             Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
             Style::Once => {
-                drop(std::io::stderr().write_all(still(&text, hint, self.awaits).as_bytes()));
+                drop(std::io::stderr().write_all(still(&text, slow, self.awaits).as_bytes()));
                 self.style = Style::Nothing;
             }
             Style::Bar(bar) => {
@@ -265,7 +275,7 @@ pub(crate) fn above_captured(text: &str) {
 }
 
 /// Returns the single line for an exploration that takes long.
-fn still(text: &str, hint: Option<Site>, awaits: Awaits) -> String {
+fn still(text: &str, (hint, too_few): (Option<Site>, Option<usize>), awaits: Awaits) -> String {
     let advice = match awaits {
         Awaits::On => None,
         Awaits::Off => Some(""),
@@ -276,9 +286,15 @@ fn still(text: &str, hint: Option<Site>, awaits: Awaits) -> String {
             "; threads wait at {hint}, and DPOR_AWAIT_LOOPS=1 takes each wait for one step{on_what}"
         )
     });
+    let too_few = too_few.map_or(String::new(), |most| {
+        format!(
+            "; every execution was given up by max_rounds = {most} (DPOR_MAX_ROUNDS): a loop makes more rounds with a change than \
+             that before it ends"
+        )
+    });
     format!(
         "dpor: still exploring: {text}; DPOR_PROGRESS=1 shows more of this, and DPOR_MAX_DURATION=60 stops after so many seconds \
-         and says what most executions are due to{waits}\n"
+         and says what most executions are due to{waits}{too_few}\n"
     )
 }
 
@@ -433,7 +449,7 @@ mod tests {
         assert!([5, 9, 11].map(|it| lines.is_due(seconds(it))) == [true, false, true]);
         let text = still(
             &line((9, 0), Share::Unknown, LONG, Some("queue_is_fifo")),
-            None,
+            (None, None),
             Awaits::Off,
         );
         let told =
@@ -444,7 +460,7 @@ mod tests {
     #[test]
     fn a_setting_is_named_only_where_it_helps() {
         let hint: Site = std::panic::Location::caller();
-        let text = |awaits| still("9 executions", Some(hint), awaits);
+        let text = |awaits| still("9 executions", (Some(hint), None), awaits);
         let off = text(Awaits::Off);
         assert!(
             off.contains("DPOR_AWAIT_LOOPS=1 takes each wait for one step\n"),
@@ -457,5 +473,14 @@ mod tests {
         );
         let on = text(Awaits::On);
         assert!(!on.contains("DPOR_AWAIT_LOOPS"), "{on}");
+        let too_few = still(
+            "9 executions (100 % given up)",
+            (None, Some(2)),
+            Awaits::Off,
+        );
+        assert!(
+            too_few.contains("given up by max_rounds = 2 (DPOR_MAX_ROUNDS)"),
+            "{too_few}"
+        );
     }
 }
