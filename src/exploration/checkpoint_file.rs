@@ -29,7 +29,7 @@ use crate::verdict::outcomes::Outcomes;
 const BEGINS: &str = "dpor checkpoint ";
 
 /// That number, which changes with the format.
-const FORMAT: &str = "17";
+const FORMAT: &str = "18";
 
 /// The line of an exploration that is not in the pass under C11 behind a first one.
 const FIRST: &str = "first";

@@ -307,7 +307,7 @@ impl Builder {
             self.algorithm == Algorithm::Optimal && !self.shares_work()
         });
         takes
-            && self.memory != Memory::C11
+            && (self.memory != Memory::C11 || self.await_loops.is_none())
             && !self.is_sampling()
             && self.algorithm != Algorithm::Bounded
             && self.bound().is_none()

@@ -15,7 +15,7 @@ use crate::rt::memory::graph::Graph;
 use crate::rt::memory::operation::{self as graph, Fences};
 use crate::rt::memory::search::saved::SavedGraphs;
 use crate::rt::memory::search::{Free, Search};
-use crate::rt::memory::{self, Access, MemoryModel};
+use crate::rt::memory::{self, Access, MemoryModel, Until};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::orders::Place;
@@ -124,11 +124,13 @@ impl Accesses {
         if !is_of_a_life {
             self.meet(model, machine, object);
         }
+        let waits = machine.waits_behind(thread, events) && kind.is_atomic();
+        let until = waits.then(|| Until::Newer(model.graph().met_last(thread, object)));
         Access {
             operation: graph::Operation { object, kind },
             fences,
             ended,
-            until: None,
+            until,
         }
     }
 }

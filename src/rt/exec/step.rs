@@ -189,7 +189,7 @@ impl Runtime {
     /// The thread that runs makes its look again, in a round that leaves no event.
     #[cold]
     fn looks_again(&self, inner: RefMut<'_, Inner>, operation: &Operation, site: Site) -> Outcome {
-        match inner.driver.machine.looks_only(operation) {
+        match inner.driver.looks_again(operation) {
             Some(outcome) => {
                 self.hints.set(0);
                 self.pulse.beat(site);

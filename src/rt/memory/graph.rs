@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use super::clocks::{NOTHING, Row, Rows};
 use super::operation::{Fences, OpKind, Operation};
-use super::{Access, Decision, Interval, Outcome, StoreRef};
+use super::{Access, Decision, Interval, Outcome, StoreRef, Until};
 use crate::rt::event::grant::Grant;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::mix::{STEP, mix};
@@ -332,6 +332,20 @@ impl Graph {
     /// The positions of the events of `thread`.
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
         &self.threads[thread.index()].events
+    }
+
+    /// The store of this atomic that the thread has read or written last.
+    pub(crate) fn met_last(&self, thread: ThreadId, object: ObjectId) -> StoreRef {
+        let mut events = self.positions_of(thread).iter().rev();
+        let met = events.find_map(|&position| {
+            let event = self.at(position);
+            let is_on_it = event.is_access() && event.object() == object;
+            is_on_it.then(|| match event.outcome {
+                Outcome::Reads(store) => store,
+                _ => event.name(),
+            })
+        });
+        met.unwrap_or(StoreRef::initial(object))
     }
 
     /// The positions of the steps of `thread`.
@@ -675,7 +689,13 @@ impl Graph {
             return Some(Outcome::Behind(store));
         }
         let value = self.value_at(object, place);
-        if access.until.is_some_and(|until| until != value) {
+        let goes_round = match access.until {
+            None => false,
+            #[cfg(test)]
+            Some(Until::Is(wanted)) => value != wanted,
+            Some(Until::Newer(than)) => place <= self.place(object, than),
+        };
+        if goes_round {
             return None;
         }
         Some(match kind {

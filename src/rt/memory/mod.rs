@@ -134,10 +134,22 @@ pub(crate) struct Access {
     pub(crate) fences: Fences,
     /// Of a join, the fences of the joined thread since its last step.
     pub(crate) ended: Fences,
-    /// The value that a waiting loop waits for: the last pass of the loop is the event, and the
-    /// thread is blocked while no store with this value can be read. `None` if the operation does
-    /// not wait.
-    pub(crate) until: Option<u64>,
+    /// What a waiting loop waits for: the thread is blocked while it can read no such store. `None`
+    /// if the operation does not wait.
+    pub(crate) until: Option<Until>,
+}
+
+/// The stores for which a waiting loop waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "checkpoint", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum Until {
+    /// Those with this value: the last pass of the loop is its only event. No closure says which
+    /// value that is.
+    #[cfg(test)]
+    Is(u64),
+    /// Those that are newer than this one, which the pass before has read. To read it once more
+    /// would tell the thread nothing.
+    Newer(StoreRef),
 }
 
 impl Access {

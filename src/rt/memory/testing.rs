@@ -3,7 +3,8 @@
 //! An abstract program is a few threads of a few instructions, written as in litmus tests: `W x 1
 //! rel` stores, `a=R x acq` loads, `a=A x 1 ar` adds, `a=X x 1 sc` swaps, `a=C x 0 1 acq rlx` is a
 //! strong compare-exchange (orderings of success and failure), `a=V x 0 1 acq rlx` a weak one, `F
-//! sc` a fence; without an ordering an access is relaxed. `await y==0 acq` is a loop that waits, `L
+//! sc` a fence; without an ordering an access is relaxed. `await y==0 acq` is a loop that waits,
+//! `a=again R x` a load that waits for a newer store than the one that its thread has met last, `L
 //! m` takes a spin lock, `K m` locks a mutex, `U m` unlocks it, `a=T m` tries to lock it and reads
 //! its word (0 if it succeeds, 1 if it fails), `D c` writes plain data, `?a==1 OP` and `?a!=0 { OP;
 //! OP }` are conditional. Threads are separated by `∥`. [`brute_force`] adds any step with any
@@ -15,7 +16,7 @@ use std::sync::atomic::Ordering;
 use super::c11::{Axioms, C11};
 use super::graph::Graph;
 use super::search::Program;
-use super::{Access, MemoryModel, Outcome, StoreRef};
+use super::{Access, MemoryModel, Outcome, StoreRef, Until};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{self, AtomicType, Rmw};
 use crate::rt::memory::operation::{OpKind, Operation};
@@ -30,6 +31,15 @@ pub(super) enum Value {
     In(usize, u64),
 }
 
+/// What a loop waits for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Awaited {
+    /// This value.
+    Is(Value),
+    /// A newer store than the one that the thread has met last.
+    Newer,
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Ins {
     /// An access. Its operands may be registers. What is read goes into the register `to`.
@@ -37,7 +47,7 @@ pub(super) enum Ins {
         object: ObjectId,
         kind: OpKind,
         operand: Value,
-        until: Option<Value>,
+        until: Option<Awaited>,
         to: Option<usize>,
     },
     /// Uses plain data.
@@ -194,6 +204,10 @@ impl Litmus {
             }
             _ => (None, text),
         };
+        let (is_again, text) = match text.strip_prefix("again ") {
+            Some(text) => (true, text),
+            None => (false, text),
+        };
         let words: Vec<&str> = text.split_whitespace().collect();
         let none = Value::Is(0);
         let (object, kind, operand, until) = match words[0] {
@@ -235,7 +249,7 @@ impl Litmus {
                     new: 0,
                     spurious: false,
                 };
-                let until = Some(Value::Is(0));
+                let until = Some(Awaited::Is(Value::Is(0)));
                 (self.object(words[1]), kind, Value::Is(1), until)
             }
             "K" => {
@@ -250,7 +264,7 @@ impl Litmus {
             "await" => {
                 let (name, value) = words[1].split_once("==").expect("a location and a value");
                 let order = order(words.get(2));
-                let until = Some(self.value(value));
+                let until = Some(Awaited::Is(self.value(value)));
                 (self.object(name), OpKind::Load { order }, none, until)
             }
             "F" => {
@@ -271,6 +285,11 @@ impl Litmus {
                 return;
             }
             other => panic!("no instruction is called {other} in {text}"),
+        };
+        let until = if is_again {
+            Some(Awaited::Newer)
+        } else {
+            until
         };
         code.push(Ins::Do {
             object,
@@ -342,7 +361,10 @@ impl Litmus {
                         };
                         let kind = with_operand(kind, value(operand));
                         let access = Access {
-                            until: until.map(value),
+                            until: until.map(|until| match until {
+                                Awaited::Is(of) => Until::Is(value(of)),
+                                Awaited::Newer => Until::Newer(graph.met_last(thread, object)),
+                            }),
                             ..Access::of(Operation { object, kind })
                         };
                         return (Some(access), registers, uses);

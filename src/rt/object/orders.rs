@@ -24,6 +24,8 @@ pub(crate) struct Orders {
     locks: Vec<Vec<Mutex>>,
     /// For each object the value that each thread has read or written last.
     seen: Vec<Vec<(ThreadId, u64)>>,
+    /// For each object the number of its stores that went last when they were made.
+    went_last: Vec<u32>,
     /// The result of the last operation.
     made: InMemory,
 }
@@ -80,6 +82,12 @@ impl Orders {
         self.values.iter_mut().for_each(Vec::clear);
         self.seen.iter_mut().for_each(Vec::clear);
         self.locks.iter_mut().for_each(Vec::clear);
+        self.went_last.fill(0);
+    }
+
+    /// The number of stores of the atomic that went last when they were made.
+    pub(super) fn went_last(&self, object: ObjectId) -> u32 {
+        self.went_last.get(object.index()).copied().unwrap_or(0)
     }
 
     /// The state that an operation on a mutex finds, which is in this one now. An alternative other
@@ -137,7 +145,10 @@ impl Orders {
         let (after, outcome) = atomic::apply(ty, before, kind, fails.into());
         if classify(kind, outcome, Nature::Plain) != Class::Read {
             values.insert(at + 1, after);
+            let goes_last = at + 2 == values.len();
+            self.went_last[object.index()] += u32::from(goes_last);
         }
+        let values = &self.values[object.index()];
         let last = values[values.len() - 1];
         let found = self.found((thread, object), kind, (before, after));
         self.made = InMemory { before, last };
@@ -164,6 +175,7 @@ impl Orders {
         debug_assert_eq!(values.last(), Some(&before));
         if class == Class::Write {
             values.push(after);
+            self.went_last[object.index()] += 1;
         }
         self.found((thread, object), kind, (before, after))
     }
@@ -175,6 +187,7 @@ impl Orders {
             cold_path();
             self.values.resize_with(object.index() + 1, Vec::new);
             self.seen.resize_with(object.index() + 1, Vec::new);
+            self.went_last.resize(object.index() + 1, 0);
         }
         let values = &mut self.values[object.index()];
         if values.is_empty() {

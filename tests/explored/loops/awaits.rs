@@ -1,11 +1,11 @@
 //! What is explored where a loop that waits is taken for one step?
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::{Algorithm, Builder, FailureKind, hint, thread};
+use dpor::{Algorithm, Builder, FailureKind, Memory, hint, thread};
 
 use super::{COUNTS_SHOW, look_around};
 
@@ -47,7 +47,7 @@ type Body = Box<dyn Fn() + Send + Sync>;
 type Program = fn(usize, bool) -> Body;
 
 /// Programs whose threads wait for each other.
-const WAITING: [(&str, Program); 6] = [
+const WAITING: [(&str, Program); 7] = [
     ("ticket lock", |threads, in_loops| {
         Box::new(move || {
             let lock = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -64,6 +64,18 @@ const WAITING: [(&str, Program); 6] = [
             let taken = AtomicBool::new(false);
             run(threads, move |_| {
                 wait(in_loops, || !taken.swap(true, Acquire));
+                taken.store(false, Release);
+            });
+        })
+    }),
+    ("compare-exchange", |threads, in_loops| {
+        Box::new(move || {
+            let taken = AtomicBool::new(false);
+            run(threads, move |_| {
+                wait(in_loops, || {
+                    let taken = taken.compare_exchange(false, true, Acquire, Relaxed);
+                    taken.is_ok()
+                });
                 taken.store(false, Release);
             });
         })
@@ -160,16 +172,22 @@ fn there_are_as_many_executions_as_if_nobody_looked_in_vain() {
     }
 }
 
-/// What a test finds by default and with each look as an event: of each outcome whether there is an
-/// execution.
+/// What a test finds by default and with each look as an event, under either memory model: of each
+/// outcome whether there is an execution.
 fn found_by_default<T: Ord + Send + std::fmt::Debug + 'static>(body: fn() -> T) -> Vec<T> {
-    let [default, without] = [None, Some(false)].map(|await_loops| {
-        let mut builder = Builder::new();
-        builder.await_loops = await_loops;
-        builder.outcomes(body).into_keys().collect::<Vec<_>>()
+    let found = [Memory::Sc, Memory::C11].map(|memory| {
+        let [default, without] = [None, Some(false)].map(|await_loops| {
+            let mut builder = Builder::new();
+            (builder.await_loops, builder.memory) = (await_loops, memory);
+            builder.outcomes(body).into_keys().collect::<Vec<_>>()
+        });
+        assert_eq!(default, without, "{memory:?}");
+        default
     });
-    assert_eq!(default, without);
-    default
+    // All accesses are `SeqCst`.
+    let [sc, c11] = found;
+    assert_eq!(sc, c11);
+    sc
 }
 
 /// A thread may do something else behind its loop if it has had to wait, and the state at each of
@@ -257,10 +275,91 @@ fn the_guide_has_the_right_numbers() {
         let report = Builder::new().check(program(threads, true));
         assert_eq!((report.executions, report.pruned), (default, 0), "{which}");
         let mut builder = Builder::new();
+        builder.memory = Memory::C11;
+        let report = builder.check(program(threads, true));
+        assert_eq!((report.executions, report.pruned), (default, 0), "{which}");
+        let mut builder = Builder::new();
         builder.await_loops = Some(false);
         let report = builder.check(program(threads, true));
         assert_eq!(report.executions, without, "{which}, {threads} threads");
     }
+    for (which, default, without) in [
+        ("compare-exchange", 48, 288),
+        ("test, and test and set", 234, 960),
+        ("test and set", 1_146, 1_146),
+    ] {
+        let mut programs = WAITING.iter().filter(|(name, _)| *name == which);
+        let (_, program) = programs.next().expect("it is one of these");
+        for (await_loops, executions) in [(None, default), (Some(false), without)] {
+            let mut builder = Builder::new();
+            (builder.await_loops, builder.memory) = (await_loops, Memory::C11);
+            let report = builder.check(program(3, true));
+            assert_eq!(
+                (report.executions, report.pruned),
+                (executions, 0),
+                "{which}"
+            );
+        }
+    }
+}
+
+/// Where the last store of all has the value with which the loop goes round, the loop is endless,
+/// although an older store would let it end.
+#[test]
+fn a_loop_that_may_read_an_old_value_may_as_well_go_round_for_ever() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || [1, 0].map(|it| theirs.store(it, Relaxed)));
+        while flag.load(Relaxed) == 0 {
+            hint::spin_loop();
+        }
+        other.join().unwrap();
+    };
+    for memory in [Memory::Sc, Memory::C11] {
+        let mut builder = Builder::new();
+        builder.memory = memory;
+        let failure = builder.explore(body);
+        let failure = *failure.expect_err("it goes round for ever");
+        assert_eq!(failure.kind(), FailureKind::Livelock, "{memory:?}");
+        let mut replay = Builder::new();
+        replay.replay = Some(failure.schedule().to_owned());
+        let again = replay.explore(body);
+        let again = again.expect_err("the schedule fails, too");
+        assert_eq!(again.kind(), failure.kind(), "{memory:?}");
+    }
+}
+
+/// Data that a thread which waits reads behind its loop may be old.
+#[test]
+fn what_is_read_behind_a_loop_may_be_old_under_c11() {
+    fn passing(load: Ordering) -> impl Fn() + Send + Sync {
+        move || {
+            let all: Arc<[AtomicUsize; 2]> = Arc::default();
+            let theirs = all.clone();
+            let other = thread::spawn(move || {
+                theirs[0].store(1, Relaxed);
+                theirs[1].store(1, Release);
+            });
+            while all[1].load(load) == 0 {
+                hint::spin_loop();
+            }
+            assert_eq!(all[0].load(Relaxed), 1);
+            other.join().unwrap();
+        }
+    }
+    let failure = *Builder::new()
+        .explore(passing(Relaxed))
+        .expect_err("it is old");
+    assert!(failure.schedule().starts_with("v2 c11"), "{failure}");
+    let mut replay = Builder::new();
+    replay.replay = Some(failure.schedule().to_owned());
+    let again = replay
+        .explore(passing(Relaxed))
+        .expect_err("the schedule fails, too");
+    assert_eq!(again.kind(), FailureKind::Panic);
+    let report = Builder::new().check(passing(Acquire));
+    assert_eq!((report.executions, report.complete), (2, true), "{report}");
 }
 
 /// What the first thread does that looks at the flag while the second one sets it.

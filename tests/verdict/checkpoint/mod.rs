@@ -199,7 +199,7 @@ fn a_file_of_an_older_format_is_refused_by_its_number() {
     std::fs::write(&file.0, bytes).unwrap();
     let told = refusal(|| part(&file.0, 5, &Arc::default()));
     let expected = format!(
-        "the checkpoint {} (DPOR_CHECKPOINT_FILE) has the format 13, and this version of dpor reads the format 17; \
+        "the checkpoint {} (DPOR_CHECKPOINT_FILE) has the format 13, and this version of dpor reads the format 18; \
          remove the file to start anew",
         file.0.display()
     );

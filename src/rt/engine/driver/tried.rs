@@ -13,8 +13,9 @@
 use crate::rt::engine::driver::{Driver, Next};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::mix::mix;
-use crate::rt::event::operation::Operation;
+use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::event::{Event, Site};
+use crate::rt::object::State;
 use crate::rt::object::machine::Pending;
 use crate::rt::relation::independence::changes_value;
 
@@ -43,7 +44,20 @@ impl Driver {
         if !self.proves_awaits || self.regions.off() || self.machine.rests(thread) {
             return None;
         }
-        self.machine.vain_look(thread, hint, self.executed())
+        let look = self.machine.vain_look(thread, hint, self.executed())?;
+        // Under C11 a swap that leaves the value as it is is a store, which other threads that wait
+        // read: they would keep each other going.
+        let writes_nothing = matches!(
+            (look.operation.kind, self.machine.state(look.operation.object)),
+            (OpKind::Load { .. } | OpKind::CompareExchange { .. }, State::Atomic { ty, .. }) if ty.is_weak()
+        );
+        (writes_nothing || !self.is_weak()).then_some(look)
+    }
+
+    /// What the operation comes out as if it is the last event, a look in vain, once more.
+    pub(crate) fn looks_again(&self, operation: &Operation) -> Option<Outcome> {
+        let found = self.executed().last()?.outcome.value()?;
+        self.machine.looks_only(operation, found)
     }
 
     /// Whether it is to be found out, at the hint to which the thread comes, if another round
@@ -145,7 +159,7 @@ impl Driver {
     /// of a wait, notes the events that shut it out.
     #[cold]
     pub(super) fn note_passed(&mut self, (thread, events): (ThreadId, u32), object: ObjectId) {
-        if self.machine.went_round_with(thread, events).is_none() {
+        if self.is_weak() || self.machine.went_round_with(thread, events).is_none() {
             return;
         }
         let writes = self.writes_apart(thread, object);

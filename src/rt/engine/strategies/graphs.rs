@@ -205,6 +205,10 @@ impl Explorer for Graphs {
         false
     }
 
+    fn takes_awaits(&self) -> bool {
+        true
+    }
+
     fn finish(&mut self, execution: &Execution<'_>) {
         let weak = &mut *self.weak.borrow_mut();
         let Execution { trace, machine, .. } = *execution;

@@ -162,12 +162,35 @@ fn instruction(
             (text, Some(to))
         }
         17..19 => (format!("F {fence}"), None),
-        _ => {
+        _ if rng.below(2) == 0 => {
             let value = rng.below(3);
             (format!("await {x}=={value} {load}"), None)
         }
+        _ => again(rng.of(LOOKS), x, (load, both), &mut to),
     }
 }
+
+/// A look, and the next one of the same loop, which waits for a newer store: a load, or an attempt
+/// to take a lock.
+fn again(
+    look: &str,
+    x: &str,
+    (load, both): (&str, &str),
+    to: &mut impl FnMut() -> String,
+) -> (String, Option<String>) {
+    let look = match look {
+        "C" => format!("C {x} 0 1 {both} {load}"),
+        "X" => format!("X {x} 1 {both}"),
+        _ => format!("R {x} {load}"),
+    };
+    let (first, second) = (to(), to());
+    (
+        format!("{first}={look}; {second}=again {look}"),
+        Some(second),
+    )
+}
+
+const LOOKS: &[&str] = &["R", "R", "C", "X"];
 
 /// A critical section, or an attempt at one.
 fn section(rng: &mut Rng, locations: &[&str], register: &mut usize) -> (String, Option<String>) {
@@ -204,6 +227,7 @@ fn directed(
     let value = 1 + rng.below(2);
     match rng.below(12) {
         0 if is_behind && rng.below(2) == 0 => (format!("L {x} {order}"), None),
+        1 | 2 if is_behind && rng.below(2) == 0 => again(rng.of(LOOKS), x, (order, order), &mut to),
         0..5 if is_behind => (format!("await {x}=={} {order}", rng.below(7) / 6), None),
         5..8 if is_behind => {
             let to = to();
@@ -342,7 +366,7 @@ fn sequential_consistency_is_what_seq_cst_alone_is_and_what_has_one_order() {
     let mut graphs = 0;
     for seed in 1..=number("DPOR_FUZZ", 20_000).div_ceil(20) {
         let text = program(seed, Menu::All);
-        if text.contains("await") {
+        if text.contains("await") || text.contains("again") {
             continue;
         }
         let litmus = Litmus::parse(&text);

@@ -22,7 +22,7 @@ use crate::rt::event::{Event, Site};
 
 use super::waits::locations;
 use super::{Machine, Pending};
-use crate::rt::object::orders::InMemory;
+use crate::rt::object::orders::{InMemory, Place};
 use crate::rt::object::{State, atomic};
 
 /// A place in the source, which another process may have written down.
@@ -237,6 +237,12 @@ pub(super) struct Rest {
     look: Option<(Operation, Site)>,
     /// The value with which the thread makes its round now, to find out whether it goes round.
     tried: Option<u64>,
+    /// The number of events of the thread before each look of this execution that waits behind a
+    /// look in vain.
+    waited: Vec<u32>,
+    /// Under C11, how many stores had gone last on the atomic when the look in vain read the last
+    /// one; `None` if there was a newer one.
+    went_last: Option<u32>,
 }
 
 /// An event that is a look of a wait, behind looks in vain.
@@ -304,13 +310,26 @@ impl Machine {
     /// The thread, of which this look in vain was the last event, waits with the same look until
     /// the value is another one.
     pub(crate) fn wait_behind(&mut self, event: &Event) {
+        let events = self.threads[event.thread.index()].events;
+        let is_newest = Place::of(event.alternative).newer == 0;
+        let orders = self.orders.as_ref().filter(|_| is_newest);
+        let went_last = orders.map(|orders| orders.went_last(event.operation.object));
         let rest = self.rest_with(event.thread, (event.operation, event.site));
         rest.values.extend(event.outcome.value());
+        rest.waited.push(events);
+        rest.went_last = went_last;
     }
 
-    /// What a look comes out as that leaves its atomic as it is. `None` for every other operation.
-    pub(crate) fn looks_only(&self, operation: &Operation) -> Option<Outcome> {
-        let State::Atomic { value, .. } = *self.state(operation.object) else {
+    /// Whether the look of the thread behind so many of its events waits behind a look in vain.
+    pub(crate) fn waits_behind(&self, thread: ThreadId, events: u32) -> bool {
+        let rest = self.rests.get(thread.index());
+        rest.is_some_and(|rest| rest.waited.binary_search(&events).is_ok())
+    }
+
+    /// What a look comes out as that finds this value and leaves its atomic as it is. `None` for
+    /// every other operation.
+    pub(crate) fn looks_only(&self, operation: &Operation, value: u64) -> Option<Outcome> {
+        let State::Atomic { .. } = self.state(operation.object) else {
             return None;
         };
         let looks = match operation.kind {
@@ -439,6 +458,9 @@ impl Machine {
         let waits = |rest: &&Rest| rest.look.is_some_and(|(look, _)| look == *operation);
         let rest = self.rest(thread).filter(waits);
         rest.is_some_and(|rest| {
+            if let Some(orders) = &self.orders {
+                return rest.went_last == Some(orders.went_last(operation.object));
+            }
             let value = self.value_of(operation.object);
             value.is_some_and(|value| rest.values.contains(&value))
         })
