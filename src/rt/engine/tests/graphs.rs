@@ -25,7 +25,7 @@ use crate::rt::event::operation::{ObjectKind, OpKind, Rmw, Step};
 use crate::rt::event::verdict::Pruned;
 use crate::rt::memory::MemoryModel;
 use crate::rt::memory::graph::Graph;
-use crate::rt::memory::search::Free;
+use crate::rt::memory::search::{Free, Trap};
 use crate::rt::memory::{Outcome, StoreRef};
 use crate::rt::pooled::Pooled;
 
@@ -109,9 +109,23 @@ fn drive(
 
 /// The graphs that the search finds; `None` beyond `most` executions.
 fn searched(program: &Program, free: Free, most: u64) -> Option<(Graphed, Found)> {
+    searched_without(program, free, None, most)
+}
+
+/// [`searched`] without a rule.
+fn searched_without(
+    program: &Program,
+    free: Free,
+    left_out: Option<Trap>,
+    most: u64,
+) -> Option<(Graphed, Found)> {
     let mut found = Found::default();
     let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
-    let mut driver = search_of(program, free, &keys);
+    let weak = Rc::new(RefCell::new(WeakMemory::new(free)));
+    if let Some(trap) = left_out {
+        weak.borrow_mut().search.leave_out(trap);
+    }
+    let mut driver = drive(program, Graphs::new(weak.clone()), &weak, &keys);
     let ended = explore_on(program, &mut driver, true, &mut found, |driver: &Driver| {
         driver.stats.begun() <= most
     });
@@ -608,10 +622,79 @@ fn tries(seed: u64) -> Program {
     program
 }
 
+/// Threads that read and write behind one `RwLock`. Some read twice in a row, and some release a
+/// lock never, or not if they have read a certain value.
+fn locks(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    const LOCK: u32 = 2;
+    let op = |kind: OpKind| Ins::Op {
+        var: LOCK,
+        kind,
+        to: 7,
+    };
+    let unlock_write = OpKind::UnlockWrite { changed: true };
+    let mut threads: Vec<Vec<Ins>> = Vec::new();
+    for _ in 0..2 + rng.below(3) {
+        let mut code = Vec::new();
+        for _ in 0..1 + rng.below(2) {
+            let at = rng.below(2) as i64;
+            let access = match rng.below(2) {
+                0 => load(at, 0),
+                _ => store(at, 1 + rng.below(2) as i64),
+            };
+            let unless = |reg: u8, value: i64, by: u8| {
+                let value = Val::Const(value);
+                Ins::Unless { reg, value, by }
+            };
+            match rng.below(8) {
+                0..=3 => {
+                    let times = 1 + rng.below(2);
+                    for _ in 0..times {
+                        code.push(op(OpKind::ReadLock));
+                        if rng.one_in(3) {
+                            code.push(access);
+                        }
+                    }
+                    for _ in 0..times {
+                        match rng.below(4) {
+                            0 => {}
+                            1 => {
+                                code.extend([load(at, 1), unless(1, 0, 1), op(OpKind::UnlockRead)])
+                            }
+                            _ => code.push(op(OpKind::UnlockRead)),
+                        }
+                    }
+                }
+                4 | 5 => {
+                    code.push(op(OpKind::WriteLock));
+                    if rng.one_in(2) {
+                        code.push(access);
+                    }
+                    if !rng.one_in(5) {
+                        code.push(op(unlock_write));
+                    }
+                }
+                6 => {
+                    let kind = [OpKind::TryRead, OpKind::TryWrite][rng.below(2) as usize];
+                    let release = match kind {
+                        OpKind::TryRead => OpKind::UnlockRead,
+                        _ => unlock_write,
+                    };
+                    code.extend([op(kind), unless(7, 1, 1), op(release)]);
+                }
+                _ => code.push(access),
+            }
+        }
+        threads.push(code);
+    }
+    Program::of(threads).with(LOCK, ObjectKind::RwLock, 0)
+}
+
 /// A program with every kind of object, or one that tries to lock a mutex.
 fn one_of_both(seed: u64) -> Program {
     match seed % 4 {
         1 => tries(seed),
+        3 => locks(seed),
         _ => program(seed),
     }
 }
@@ -685,4 +768,39 @@ fn the_look_out_keeps_the_lists_of_the_waits_of_one_execution() {
     }
     assert!(found.stats.complete > 4, "{found:?}");
     assert!(most <= 4, "{most} lists");
+}
+
+/// A rule on read locks, and threads that are explored wrongly without it.
+fn kept_locks() -> [(Trap, Vec<Vec<Ins>>); 2] {
+    let op = |kind: OpKind| Ins::Op {
+        var: 0,
+        kind,
+        to: 7,
+    };
+    let read = || vec![op(OpKind::ReadLock)];
+    let write = || vec![op(OpKind::WriteLock)];
+    let twice = [OpKind::ReadLock, OpKind::ReadLock, OpKind::UnlockRead];
+    let twice = twice.map(op).to_vec();
+    [
+        (Trap::Readers, vec![read(), read(), write()]),
+        (Trap::Outermost, vec![read(), twice, write()]),
+    ]
+}
+
+#[test]
+fn no_rule_on_read_locks_can_be_left_out() {
+    for (trap, threads) in kept_locks() {
+        let program = Program::of(threads).with(0, ObjectKind::RwLock, 0);
+        // The writer comes first and keeps the readers out, or both of them read and keep it out.
+        let oracle = enumerated(&program, 600).expect("small").keys();
+        assert_eq!(oracle.len(), 2, "{trap:?}");
+        let faults = |left_out: Option<Trap>| {
+            let choices = (1..60).map(|seed| free(seed * 7919));
+            let found = choices.map(|free| searched_without(&program, free, left_out, 100));
+            let found = found.map(|found| found.expect("few executions").0);
+            found.filter(|found| found.keys() != oracle).count()
+        };
+        assert_eq!(faults(None), 0, "{trap:?}");
+        assert!(faults(Some(trap)) > 0, "{trap:?}");
+    }
 }

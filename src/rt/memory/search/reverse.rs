@@ -264,7 +264,7 @@ impl<M: MemoryModel> Search<M> {
         }
         // A writer waits for readers that hold the lock: without them it goes on.
         if kind == OpKind::Other(operation::OpKind::WriteLock) {
-            let Some(way) = without_readers(ended, rest, object, thread) else {
+            let Some(way) = self.without_readers(ended, rest, object, thread) else {
                 return;
             };
             if way.len() < rest.len() {
@@ -565,46 +565,57 @@ impl<M: MemoryModel> Search<M> {
             self.shorten(first);
         }
     }
-}
 
-/// The events of `rest` without the read locks of this object that are not released among them, and
-/// without what needs these (\[SS\] Algorithm 6); `None` if `writer` comes behind such a lock.
-fn without_readers(
-    ended: &Ended,
-    rest: &[usize],
-    object: ObjectId,
-    writer: ThreadId,
-) -> Option<Vec<usize>> {
-    let mut way = rest.to_vec();
-    loop {
+    /// The events of `rest` without the read locks of this object that are not released among them,
+    /// and without what needs these (\[SS\] Algorithm 6); `None` if `writer` comes behind such a
+    /// lock. A thread that reads twice releases its last lock first, so it is the earlier one that
+    /// is held.
+    fn without_readers(
+        &self,
+        ended: &Ended,
+        rest: &[usize],
+        object: ObjectId,
+        writer: ThreadId,
+    ) -> Option<Vec<usize>> {
+        let mut way = rest.to_vec();
+        if self.lacks(Trap::Readers) {
+            return Some(way);
+        }
         let class = |event: usize, class: Class| {
             let label = ended.made[event].label;
             label.is_some_and(|label| label.object() == object && label.class() == class)
         };
-        let kept = (0..way.len()).find(|&at| {
-            let thread = ended.made[way[at]].step.thread;
+        let is_held = |way: &[usize]| {
+            let thread = ended.made[way[0]].step.thread;
             let mine = |&&event: &&usize| ended.made[event].step.thread == thread;
-            class(way[at], Class::ReadAcquire)
-                && (way[at..].iter().filter(mine))
-                    .map(|&event| {
-                        i32::from(class(event, Class::ReadAcquire))
-                            - i32::from(class(event, Class::ReadRelease))
-                    })
-                    .scan(0, |held, change| {
-                        *held += change;
-                        Some(*held)
-                    })
-                    .all(|held| held > 0)
-        });
-        let Some(at) = kept else {
-            return Some(way);
+            if self.lacks(Trap::Outermost) {
+                return !way
+                    .iter()
+                    .filter(mine)
+                    .any(|&event| class(event, Class::ReadRelease));
+            }
+            (way.iter().filter(mine))
+                .map(|&event| {
+                    i32::from(class(event, Class::ReadAcquire))
+                        - i32::from(class(event, Class::ReadRelease))
+                })
+                .scan(0, |held, change| {
+                    *held += change;
+                    Some(*held)
+                })
+                .all(|held| held > 0)
         };
-        let reader = way[at];
-        way.retain(|&event| !ended.needs(event, reader));
-        let its = |event: &&usize| ended.made[**event].step.thread == writer;
-        let last = |way: &[usize]| way.iter().rev().find(its).copied();
-        if last(&way) != last(rest) {
-            return None;
+        while let Some(at) =
+            (0..way.len()).find(|&at| class(way[at], Class::ReadAcquire) && is_held(&way[at..]))
+        {
+            let reader = way[at];
+            way.retain(|&event| !ended.needs(event, reader));
+            let its = |event: &&usize| ended.made[**event].step.thread == writer;
+            let last = |way: &[usize]| way.iter().rev().find(its).copied();
+            if last(&way) != last(rest) {
+                return None;
+            }
         }
+        Some(way)
     }
 }

@@ -22,6 +22,10 @@ pub(crate) enum Trap {
     Wakers,
     /// A finding that rests on steps which the next execution has not is dropped.
     Evidence,
+    /// What keeps a read lock is left out for a writer,
+    Readers,
+    /// also where its thread has released a later read lock.
+    Outermost,
     /// Awaits that read an old store are left out,
     Awaits,
     /// all of them at a time,

@@ -26,7 +26,7 @@ fn run(
     most: u64,
 ) -> (Found, Stats) {
     if let Some(trap) = left_out {
-        search = search.leave_out(trap);
+        search.leave_out(trap);
     }
     let mut found = Found::default();
     let mut executions = 0;
@@ -217,7 +217,7 @@ fn what_is_reversed_without_the_graph_is_planned_as_with_it() {
     let explored = |program: &Litmus, free: Free, left_out: Option<Trap>| {
         let mut search = Search::new(program.model(Axioms::Rc11), free);
         if let Some(trap) = left_out {
-            search = search.leave_out(trap);
+            search.leave_out(trap);
         }
         let mut order = Vec::new();
         let stats = search.explore(program, |graph| {
