@@ -143,12 +143,6 @@ impl Builder {
         }
         if self.memory == Memory::C11 {
             self.check_c11();
-            assert!(
-                self.checkpoint_file.is_none() || self.order == Order::DepthFirst,
-                "a checkpoint (DPOR_CHECKPOINT_FILE) under C11 (DPOR_MEMORY=c11) can only be kept depth-first, and not with \
-                 the order `{}` (DPOR_ORDER); unset one of the two",
-                self.order.name()
-            );
         }
         if !sampling {
             unknown_variables::tell_of_samplers(self.algorithm.name());

@@ -288,10 +288,6 @@ fn executions_of_c11_are_drawn_at_random_and_other_searches_refuse() {
     for told in [
         refused(|builder| builder.algorithm = Algorithm::Source),
         refused(|builder| builder.algorithm = Algorithm::Parsimonious),
-        refused(|builder| {
-            builder.order = Order::RoundRobin;
-            builder.checkpoint_file = Some("none".into());
-        }),
     ] {
         assert!(told.contains("DPOR_MEMORY=c11"), "{told}");
     }

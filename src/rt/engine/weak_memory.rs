@@ -172,6 +172,7 @@ impl WeakMemory {
         let model = &self.search.model;
         SavedGraphs {
             levels: self.search.save(),
+            takes_any: self.search.takes_any(),
             threads: model.graph().threads().count() as u32,
             objects: model.initials(),
         }
@@ -189,7 +190,7 @@ impl WeakMemory {
             }
         }
         let known = (saved.threads as usize, saved.objects.len());
-        self.search.restore(&saved.levels, known)
+        self.search.restore(saved, known)
     }
 
     /// From now on the execution is followed no more, because it goes on without exploration; or

@@ -22,7 +22,7 @@ use super::{Access, Decision, Interval, MemoryModel, Outcome};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::{Label, commutes};
 use ended::Ended;
-pub(crate) use plan::{Address, Planned};
+pub(crate) use plan::Planned;
 use plan::{Node, Spread};
 use settled::Settled;
 pub(crate) use trap::Trap;
@@ -206,6 +206,7 @@ impl<M: MemoryModel> Search<M> {
 
     /// Forgets the execution. The graph has to be empty.
     pub(crate) fn forget(&mut self) {
+        self.drop_all();
         self.levels.clear();
         self.levels.push(Level::default());
         self.nodes = 0;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
 use dpor::sync::{Arc, Condvar, Mutex, mpsc};
-use dpor::{Builder, FailureKind, Memory, Report, Verdict, WeakMemory, thread};
+use dpor::{Builder, FailureKind, Memory, Order, Report, Verdict, WeakMemory, thread};
 
 use super::{Scratch, refusal};
 
@@ -117,8 +117,13 @@ const PROGRAMS: [Program; 4] = [
 
 /// One run, stopped after so many executions, if that is a part.
 fn run(memory: Memory, part: Option<(&Path, usize)>, body: fn()) -> Report {
+    run_in(Order::DepthFirst, memory, part, body)
+}
+
+/// [`run`] in an order.
+fn run_in(order: Order, memory: Memory, part: Option<(&Path, usize)>, body: fn()) -> Report {
     let mut builder = Builder::new();
-    builder.memory = memory;
+    (builder.memory, builder.order) = (memory, order);
     if let Some((file, most)) = part {
         builder.checkpoint_file = Some(file.to_owned());
         builder.max_permutations = Some(most);
@@ -164,6 +169,29 @@ fn an_exploration_under_c11_in_parts_is_the_same_as_one_in_a_piece() {
                 assert_eq!(said(&last), said(&whole), "{name}, {most} at a time");
                 assert!(!file.0.exists(), "the end leaves none");
             }
+        }
+    }
+}
+
+#[test]
+fn an_exploration_under_c11_in_an_order_may_be_one_in_parts() {
+    let orders = [
+        Order::BitReversal,
+        Order::RoundRobin,
+        Order::Stride,
+        Order::ConflictFirst,
+    ];
+    for (name, body) in PROGRAMS {
+        let whole = run(Memory::C11, None, body);
+        for (order, most) in orders.into_iter().zip([1, 4, 23, 2]) {
+            let file = Scratch::new(name);
+            let part = || run_in(order, Memory::C11, Some((&file.0, most)), body);
+            let last = std::iter::repeat_with(part)
+                .find(|part| !matches!(part.verdict, Verdict::Stopped(_)))
+                .expect("an end");
+            let context = format!("{name}, {order:?}, {most} at a time");
+            assert_eq!(said(&last), said(&whole), "{context}");
+            assert!(!file.0.exists(), "the end leaves none");
         }
     }
 }

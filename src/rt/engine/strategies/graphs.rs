@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 use crate::rt::event::{Site, Trace};
-use crate::rt::memory::search::{Address, Free, Planned};
+use crate::rt::memory::search::{Free, Planned};
 use crate::rt::memory::{Access, MemoryModel};
 
 use crate::rt::engine::checkpoint::Unfinished;
@@ -22,8 +22,9 @@ use crate::rt::engine::{Choice, Execution, Explorer, Point};
 /// The branches of a search that takes them in an order of choice.
 struct Branches {
     order: Order,
-    /// The ends of the branches, by their numbers, and the numbers that are free.
-    ends: Vec<Address>,
+    /// The branches by their numbers, each with the site of the event that it replaces, if that is
+    /// known, and the numbers that are free.
+    all: Vec<(Planned, Option<Site>)>,
     free: Vec<u32>,
     /// The numbers of the branches in tree order.
     sorted: Vec<u32>,
@@ -31,41 +32,40 @@ struct Branches {
 
 impl Branches {
     fn place(&self, end: &[u32]) -> usize {
-        let is_before = |&other: &u32| *self.ends[other as usize] < *end;
+        let is_before = |&other: &u32| *self.all[other as usize].0.end < *end;
         self.sorted.partition_point(is_before)
     }
 
     /// Adds a branch that replaces the event at this site.
-    fn add(&mut self, planned: Planned, site: Site) {
+    fn add(&mut self, planned: Planned, instead: Option<Site>) {
         let at = self.place(&planned.end);
+        let depth = planned.depth() as u32;
         let number = match self.free.pop() {
             Some(number) => {
-                self.ends[number as usize] = planned.end;
+                self.all[number as usize] = (planned, instead);
                 number
             }
             None => {
-                self.ends.push(planned.end);
-                self.ends.len() as u32 - 1
+                self.all.push((planned, instead));
+                self.all.len() as u32 - 1
             }
         };
         self.sorted.insert(at, number);
         self.order.add(Branch {
             end: number,
-            depth: planned.depth as u32,
-            pair: (Some(site), None),
+            depth,
+            pair: (instead, None),
         });
     }
 
-    /// Takes the end of the next one.
-    fn next(&mut self) -> Option<Address> {
+    /// Takes the next one.
+    fn next(&mut self) -> Option<(Planned, Option<Site>)> {
         let sorted = &self.sorted;
         let number = (self.order).next(sorted.len() as u32, |before| sorted[before as usize])?;
-        let end = std::mem::take(&mut self.ends[number as usize]);
-        let is_before = |&other: &u32| other != number && self.ends[other as usize] < end;
-        let at = self.sorted.partition_point(is_before);
+        let at = self.place(&self.all[number as usize].0.end);
         self.sorted.remove(at);
         self.free.push(number);
-        Some(end)
+        Some(std::mem::take(&mut self.all[number as usize]))
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Graphs {
     started: bool,
     /// The number of steps that the current execution has in common with the last one.
     kept: usize,
-    /// The number of steps at which the next execution branches off.
+    /// The number of steps at which the next execution branches off, if the deepest branch is next.
     next: Option<usize>,
     /// Whether the next execution repeats these steps of another process.
     resumes: bool,
@@ -99,7 +99,7 @@ impl Graphs {
         self.weak.borrow_mut().search.spread();
         self.branches = Some(Branches {
             order,
-            ends: Vec::new(),
+            all: Vec::new(),
             free: Vec::new(),
             sorted: Vec::new(),
         });
@@ -125,11 +125,22 @@ impl Explorer for Graphs {
     fn begin(&mut self, plan: &mut Plan) -> bool {
         self.is_free = !self.started;
         if std::mem::replace(&mut self.started, true) {
+            let resumes = std::mem::take(&mut self.resumes);
+            plan.branches = true;
+            if let Some(branches) = &mut self.branches {
+                let Some((planned, instead)) = branches.next() else {
+                    return false;
+                };
+                let kept = self.weak.borrow_mut().search.go_to(&planned.end);
+                (self.kept, plan.common_prefix) = (kept, kept);
+                plan.repeated = planned.depth() - kept;
+                plan.replaces = instead;
+                return true;
+            }
             let Some(kept) = self.next.take() else {
                 return false;
             };
-            plan.branches = true;
-            if std::mem::take(&mut self.resumes) {
+            if resumes {
                 (self.kept, plan.repeated) = (0, kept);
             } else {
                 (self.kept, plan.common_prefix) = (kept, kept);
@@ -228,25 +239,22 @@ impl Explorer for Graphs {
         }
         let is_frozen = |position| execution.is_frozen(position);
         weak.search.finish(blocked, self.kept, is_frozen);
-        self.next = match &mut self.branches {
-            None => weak.search.backtrack(),
+        match &mut self.branches {
+            None => self.next = weak.search.backtrack(),
             Some(branches) => {
                 for planned in weak.search.take_planned() {
-                    let site = trace.at(planned.first as u32).site;
+                    let first = planned.instead;
+                    let site = first.map(|first| trace.at(first as u32).site);
                     branches.add(planned, site);
                 }
-                let end = branches.next();
-                end.map(|end| weak.search.go_to(&end))
             }
-        };
+        }
     }
 
     fn unfinished(&self, _: &Trace) -> Option<Unfinished> {
-        if self.resumes || self.branches.is_some() {
-            return None;
-        }
-        self.next?;
-        Some(Unfinished {
+        // Directly after `resume` there are no new branches.
+        let has_new = self.started && !self.resumes && self.more();
+        has_new.then(|| Unfinished {
             graphs: Some(self.weak.borrow().save()),
             ..Unfinished::default()
         })
@@ -256,12 +264,21 @@ impl Explorer for Graphs {
         let Some(graphs) = &unfinished.graphs else {
             return false;
         };
-        if self.branches.is_some() {
+        (self.started, self.resumes) = (true, true);
+        let weak = &mut *self.weak.borrow_mut();
+        if !weak.restore(graphs) {
             return false;
         }
-        (self.started, self.resumes) = (true, true);
-        self.next = graphs.levels.len().checked_sub(1);
-        self.weak.borrow_mut().restore(graphs)
+        match &mut self.branches {
+            None => self.next = graphs.levels.len().checked_sub(1),
+            Some(branches) => {
+                // The branch that was planned last is mostly the first one in tree order.
+                for planned in weak.search.take_planned().into_iter().rev() {
+                    branches.add(planned, None);
+                }
+            }
+        }
+        true
     }
 
     fn weak(&self) -> Option<Rc<RefCell<WeakMemory>>> {
@@ -269,7 +286,11 @@ impl Explorer for Graphs {
     }
 
     fn more(&self) -> bool {
-        !self.started || self.next.is_some()
+        match &self.branches {
+            _ if !self.started => true,
+            None => self.next.is_some(),
+            Some(branches) => !branches.sorted.is_empty(),
+        }
     }
 
     fn planned(&self, planned: &mut Vec<(usize, u64)>) {
@@ -280,7 +301,7 @@ impl Explorer for Graphs {
 
     fn memory(&self) -> usize {
         let ends = self.branches.as_ref().map_or(0, |branches| {
-            let ends = branches.ends.iter().map(|end| size_of_val(&**end));
+            let ends = branches.all.iter().map(|(it, _)| size_of_val(&*it.end));
             ends.sum::<usize>() + branches.order.bytes()
         });
         self.weak.borrow().search.bytes() + ends

@@ -82,13 +82,6 @@ impl Graphed {
     }
 }
 
-/// A driver that adds the graph of each execution to these.
-fn search_of(program: &Program, free: Free, keys: &Rc<RefCell<Vec<Key>>>) -> Pooled<Box<Driver>> {
-    let weak = Rc::new(RefCell::new(WeakMemory::new(free)));
-    let graphs = Graphs::new(weak.clone());
-    drive(program, graphs, &weak, keys)
-}
-
 /// A driver of this explorer that adds the graph of each execution to these.
 fn drive(
     program: &Program,
@@ -420,9 +413,8 @@ fn every_order_finds_every_graph_of_random_programs_once() {
         };
         for name in ORDERS {
             let weak = Rc::new(RefCell::new(WeakMemory::new(free(seed))));
-            let graphs = Graphs::new(weak.clone()).in_order(order(name));
             let keys: Rc<RefCell<Vec<Key>>> = Rc::default();
-            let mut driver = drive(&program, graphs, &weak, &keys);
+            let mut driver = drive(&program, graphs_in(name, &weak), &weak, &keys);
             let mut found = Found::default();
             let most = known.graphs.len() as u64 + 1;
             let ended = explore_on(
@@ -449,11 +441,17 @@ fn every_order_finds_every_graph_of_random_programs_once() {
 /// The graphs in the order in which they are found, if the driver is dropped after each `every`
 /// executions and only the bytes of a checkpoint reach the next one. Without a number it is never
 /// dropped. `None` beyond `most` executions.
-fn in_parts(program: &Program, every: Option<u64>, most: u64) -> Option<(Vec<Key>, Found)> {
+fn in_parts(
+    program: &Program,
+    order_of: &str,
+    every: Option<u64>,
+    most: u64,
+) -> Option<(Vec<Key>, Found)> {
     let (mut found, keys) = (Found::default(), Rc::default());
     let mut saved: Option<(Vec<u8>, Option<f64>)> = None;
     loop {
-        let mut driver = search_of(program, Free::Last, &keys);
+        let weak = Rc::new(RefCell::new(WeakMemory::new(Free::Last)));
+        let mut driver = drive(program, graphs_in(order_of, &weak), &weak, &keys);
         if let Some((bytes, estimate)) = &saved {
             assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
             assert_eq!(driver.estimate(), *estimate);
@@ -478,6 +476,15 @@ fn in_parts(program: &Program, every: Option<u64>, most: u64) -> Option<(Vec<Key
     }
 }
 
+/// The search over graphs in this order, or depth-first.
+fn graphs_in(order_of: &str, weak: &Rc<RefCell<WeakMemory>>) -> Graphs {
+    let graphs = Graphs::new(weak.clone());
+    match order_of {
+        "depth_first" => graphs,
+        name => graphs.in_order(order(name)),
+    }
+}
+
 #[test]
 fn a_search_over_graphs_in_parts_is_the_same_as_one_in_a_piece() {
     let mut interruptions = 0;
@@ -486,15 +493,35 @@ fn a_search_over_graphs_in_parts_is_the_same_as_one_in_a_piece() {
     for seed in start..start + programs {
         let mut program = one_of_both(seed);
         program.orderings = (!seed.is_multiple_of(8)).then_some(seed);
-        let Some((whole, found)) = in_parts(&program, None, 200) else {
+        let Some((mut whole, found)) = in_parts(&program, "depth_first", None, 200) else {
             continue;
         };
         for every in [1, 3, 10] {
-            let parts = in_parts(&program, Some(every), 201);
+            let parts = in_parts(&program, "depth_first", Some(every), 201);
             let (parts, of_parts) = parts.expect("no more executions than in a piece");
             let context = format!("every {every}, seed {seed}: {}", program.listing());
             assert!(parts == whole, "{context}");
             assert_eq!(of_parts, found, "{context}");
+            interruptions += whole.len() as u64 / every;
+        }
+        // An order begins anew behind each interruption, so another branch may be next.
+        whole.sort_unstable();
+        for name in ORDERS {
+            let every = 1 + seed % 5;
+            let parts = in_parts(&program, name, Some(every), 201);
+            let context = || format!("{name}, every {every}, seed {seed}: {}", program.listing());
+            let Some((mut parts, of_parts)) = parts else {
+                panic!("more executions than in a piece: {}", context())
+            };
+            parts.sort_unstable();
+            assert!(
+                parts == whole,
+                "{} of {}: {}",
+                parts.len(),
+                whole.len(),
+                context()
+            );
+            assert_eq!(of_parts.finals, found.finals, "{}", context());
             interruptions += whole.len() as u64 / every;
         }
     }
@@ -506,18 +533,22 @@ fn a_search_over_graphs_in_parts_is_the_same_as_one_in_a_piece() {
 fn damaged_graphs_are_no_checkpoint_or_still_one_but_never_a_crash() {
     let mut program = crate::rt::engine::tests::lost_update(3);
     program.orderings = Some(1);
-    let mut first = search_of(&program, Free::Last, &Rc::default());
-    let mut found = Found::default();
-    let go_on = |driver: &Driver| driver.stats.begun() < 10;
-    explore_on(&program, &mut first, false, &mut found, go_on);
-    let bytes = first.save(&NoStatics).expect("unfinished");
-    let bytes = bytes.expect("no statics");
-    check_damage(&bytes, |bytes| {
-        let mut driver = search_of(&program, Free::Last, &Rc::default());
-        driver.restore(bytes, &NoStatics)
-    });
-    let optimal = driver(&program, explorer("optimal", TieBreak::Last)).restore(&bytes, &NoStatics);
-    assert!(!optimal, "another search");
+    let of = |name| {
+        let weak = Rc::new(RefCell::new(WeakMemory::new(Free::Last)));
+        drive(&program, graphs_in(name, &weak), &weak, &Rc::default())
+    };
+    for (name, other) in [("depth_first", "stride"), ("stride", "depth_first")] {
+        let mut first = of(name);
+        let mut found = Found::default();
+        let go_on = |driver: &Driver| driver.stats.begun() < 10;
+        explore_on(&program, &mut first, false, &mut found, go_on);
+        let bytes = first.save(&NoStatics).expect("unfinished");
+        let bytes = bytes.expect("no statics");
+        check_damage(&bytes, |bytes| of(name).restore(bytes, &NoStatics));
+        assert!(!of(other).restore(&bytes, &NoStatics), "another order");
+        let mut optimal = driver(&program, explorer("optimal", TieBreak::Last));
+        assert!(!optimal.restore(&bytes, &NoStatics), "another search");
+    }
 }
 
 /// Every graph that the program has under sequential consistency; `None` beyond `most` executions.

@@ -34,17 +34,30 @@ impl Node {
     }
 }
 
+/// Drops these trees node by node: a sequence may be too long for a call per node.
+pub(super) fn drop_trees(trees: &mut Vec<Node>) {
+    while let Some(mut node) = trees.pop() {
+        trees.append(&mut node.children);
+    }
+}
+
 /// Where a branch ends, from the first step on.
-pub(crate) type Address = Box<[u32]>;
+type Address = Box<[u32]>;
 
 /// A branch that was planned.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Planned {
     pub(crate) end: Address,
-    /// The position of the event that was reversed.
-    pub(crate) first: usize,
-    /// The number of steps before it.
-    pub(crate) depth: usize,
+    /// The position of the event that was reversed; `None` if that was in another process.
+    pub(crate) instead: Option<usize>,
+}
+
+impl Planned {
+    /// The number of steps before the branch. Its first step is no first sibling, and each of the
+    /// others is one.
+    pub(crate) fn depth(&self) -> usize {
+        self.end.iter().rposition(|&at| at != 0).unwrap_or(0)
+    }
 }
 
 /// What a search needs that takes any branch next ([`spread`](super::spread)).

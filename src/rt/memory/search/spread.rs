@@ -13,13 +13,18 @@
 use super::super::MemoryModel;
 #[cfg(test)]
 use super::next_number;
-use super::plan::{Node, Planned, Spread};
+use super::plan::{Node, Planned, Spread, drop_trees};
 use super::{Search, count};
 
 impl<M: MemoryModel> Search<M> {
     /// Lets the search take any branch next, from its first execution on.
     pub(crate) fn spread(&mut self) {
         self.spread = Some(Spread::default());
+    }
+
+    /// Whether the search may take any branch next.
+    pub(crate) fn takes_any(&self) -> bool {
+        self.spread.is_some()
     }
 
     /// The branches that were planned since the last call.
@@ -47,11 +52,12 @@ impl<M: MemoryModel> Search<M> {
         // The step that was made comes before those of the tree.
         end[first] += elder(first) + 1;
         end.resize(end.len() + length - 1, 0);
-        spread.planned.push(Planned {
+        let planned = Planned {
             end: end.into(),
-            first,
-            depth: first + way.len(),
-        });
+            instead: Some(first),
+        };
+        debug_assert_eq!(planned.depth(), first + way.len());
+        spread.planned.push(planned);
     }
 
     /// Takes up the branch with this end, and returns how many steps it has in common with the
@@ -69,7 +75,7 @@ impl<M: MemoryModel> Search<M> {
             let planned = below.iter().map(|node| node.planned).sum();
             if planned == 0 && level.is_awake {
                 self.nodes = self.nodes.saturating_sub(count(&below));
-                below.clear();
+                drop_trees(&mut below);
             }
             let mut all = std::mem::take(&mut level.elder);
             all.push(Node {
@@ -113,5 +119,62 @@ impl<M: MemoryModel> Search<M> {
         let at = next_number(seed) % count;
         let end = (at < open.len()).then(|| open.swap_remove(at).end)?;
         Some(self.go_to(&end))
+    }
+}
+
+impl<M> Search<M> {
+    /// Drops the trees of all points.
+    pub(super) fn drop_all(&mut self) {
+        for level in self.levels.iter_mut().chain(&mut self.ahead) {
+            drop_trees(&mut level.elder);
+            drop_trees(&mut level.tree);
+        }
+    }
+}
+
+impl<M> Drop for Search<M> {
+    fn drop(&mut self) {
+        self.drop_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Free, Step};
+    use super::*;
+    use crate::rt::event::id::{ObjectId, ThreadId};
+    use crate::rt::memory::c11::{Axioms, C11};
+    use crate::rt::memory::graph::Graph;
+    use crate::rt::memory::operation::{Fences, OpKind, Operation};
+    use crate::rt::memory::{Access, Decision};
+
+    #[test]
+    fn a_long_sequence_is_dropped_without_a_call_per_step() {
+        let child = ThreadId(1);
+        let operation = Operation {
+            object: ObjectId::NONE,
+            kind: OpKind::Join { child },
+        };
+        let access = Access {
+            operation,
+            fences: Fences::Nothing,
+            ended: Fences::Nothing,
+            until: None,
+        };
+        let step = Step {
+            thread: ThreadId(0),
+            access,
+            decision: Decision::Done,
+        };
+        let mut tree = Vec::new();
+        for _ in 0..300_000 {
+            tree = vec![Node {
+                children: tree,
+                ..Node::of(step)
+            }];
+        }
+        let mut search = Search::new(C11::new(Graph::new(1), Axioms::Rc11), Free::Last);
+        search.levels[0].tree = tree;
+        drop(search);
     }
 }
