@@ -9,7 +9,8 @@
 
 macro_rules! texts {
     ($krate:ident) => {
-        use $krate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+        use $krate::sync::atomic::Ordering::{self, SeqCst};
+        use $krate::sync::atomic::{AtomicBool, AtomicUsize};
         use $krate::sync::{Arc, Mutex};
         use $krate::thread;
 
@@ -55,18 +56,67 @@ macro_rules! texts {
         }
 
         pub(crate) fn lastzero(n: usize) {
+            lastzero_with(n, [SeqCst; 2]);
+        }
+
+        /// [`lastzero`] with the orderings of loads and stores.
+        pub(crate) fn lastzero_with(n: usize, [load, store]: [Ordering; 2]) {
             let a = atomics(n + 1);
             run(n + 1, move |i| match i {
                 0 => {
                     let mut at = n;
                     step(1);
-                    while a[at].load(SeqCst) != 0 {
+                    while a[at].load(load) != 0 {
                         at -= 1;
                         step(1);
                     }
                 }
                 i => {
-                    a[i].store(a[i - 1].load(SeqCst) + 1, SeqCst);
+                    a[i].store(a[i - 1].load(load) + 1, store);
+                    step(2);
+                }
+            });
+        }
+
+        /// Each thread stores to its own atomic and loads the next one's.
+        pub(crate) fn store_buffering(threads: usize, [load, store]: [Ordering; 2]) {
+            let a = atomics(threads);
+            run(threads, move |i| {
+                a[i].store(1, store);
+                a[(i + 1) % threads].load(load);
+                step(2);
+            });
+        }
+
+        /// The first thread stores data and a flag. Each of the others loads the flag of the one
+        /// before, the data if that is set, and sets its own.
+        pub(crate) fn passing(threads: usize, [load, store]: [Ordering; 2]) {
+            let a = atomics(threads + 1);
+            run(threads, move |i| {
+                match i {
+                    0 => a[threads].store(1, Ordering::Relaxed),
+                    _ if a[i - 1].load(load) == 0 => return step(1),
+                    _ => {
+                        a[threads].load(Ordering::Relaxed);
+                        step(1);
+                    }
+                }
+                a[i].store(1, store);
+                step(2);
+            });
+        }
+
+        /// Two threads store, and two load both in opposite orders.
+        pub(crate) fn iriw([load, store]: [Ordering; 2]) {
+            let a = atomics(2);
+            run(4, move |i| match i {
+                0 | 1 => {
+                    a[i].store(1, store);
+                    step(1);
+                }
+                _ => {
+                    a[i % 2].load(load);
+                    a[1 - i % 2].load(load);
                     step(2);
                 }
             });
@@ -81,9 +131,14 @@ macro_rules! texts {
         }
 
         pub(crate) fn lost_update(threads: usize) {
+            lost_update_with(threads, [SeqCst; 2]);
+        }
+
+        /// [`lost_update`] with the orderings of loads and stores.
+        pub(crate) fn lost_update_with(threads: usize, [load, store]: [Ordering; 2]) {
             let x = AtomicUsize::new(0);
             run(threads, move |_| {
-                x.store(x.load(SeqCst) + 1, SeqCst);
+                x.store(x.load(load) + 1, store);
                 step(2);
             });
         }
@@ -100,24 +155,29 @@ macro_rules! texts {
         }
 
         pub(crate) fn spsc(items: usize) {
+            spsc_with(items, [SeqCst; 2]);
+        }
+
+        /// [`spsc`] with the orderings of loads and stores.
+        pub(crate) fn spsc_with(items: usize, [load, store]: [Ordering; 2]) {
             let ring = (atomics(2), AtomicUsize::new(0), AtomicUsize::new(0));
             run(2, move |i| {
                 let (slots, head, tail) = &ring;
                 for item in 0..items {
                     if i == 0 {
-                        while tail.load(SeqCst) - head.load(SeqCst) == 2 {
+                        while tail.load(load) - head.load(load) == 2 {
                             step(3);
                             thread::yield_now();
                         }
-                        slots[item % 2].store(item, SeqCst);
-                        tail.store(item + 1, SeqCst);
+                        slots[item % 2].store(item, store);
+                        tail.store(item + 1, store);
                     } else {
-                        while tail.load(SeqCst) == head.load(SeqCst) {
+                        while tail.load(load) == head.load(load) {
                             step(3);
                             thread::yield_now();
                         }
-                        slots[item % 2].load(SeqCst);
-                        head.store(item + 1, SeqCst);
+                        slots[item % 2].load(load);
+                        head.store(item + 1, store);
                     }
                     step(4);
                 }

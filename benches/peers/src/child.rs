@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::measure::{End, Measured};
-use crate::{LIMIT, PEERS, Peer, names};
+use crate::{PEERS, Peer, limit, names};
 
 /// How often each program is measured. A machine with other users is slower now and then, for
 /// longer than one measurement takes. The checkers take turns, so that each has the same chance of
@@ -69,11 +69,11 @@ fn measured(peer: &Peer, name: &str) -> Outcome {
         .expect("a child can be waited for")
         .is_none()
     {
-        if start.elapsed() > 5 * LIMIT {
+        if start.elapsed() > 5 * limit() {
             // The kill fails if the child has just ended.
             let _ = child.kill();
             let _ = child.wait();
-            return Err("> 10 s");
+            return Err("killed");
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,12 +1,13 @@
 //! How fast are `dpor` and other checkers on the same programs, and which goals does it reach?
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on
-//! each checker, in a process of its own with a limit of two seconds. The checkers take turns, five
-//! times each. One line is printed for the fastest run of each: the number of executions,
-//! nanoseconds per step, executions per second, the time to a verdict, the time until the checker
-//! has returned it, and the peak of the resident memory. The ratios are to `dpor`'s own line: how
-//! many times as long a step takes, how many times as fast `dpor` runs executions, and how many
-//! times as long the checker takes to the verdict. Without a filter the [`goals`] follow.
+//! each checker, in a process of its own with a limit of two seconds, or of `LIMIT` seconds. The
+//! checkers take turns, five times each. One line is printed for the fastest run of each: the
+//! number of executions, nanoseconds per step, executions per second, the time to a verdict, the
+//! time until the checker has returned it, and the peak of the resident memory. The ratios are to
+//! `dpor`'s own line: how many times as long a step takes, how many times as fast `dpor` runs
+//! executions, and how many times as long the checker takes to the verdict. Without a filter the
+//! [`goals`] follow.
 //!
 //! A verdict with a `!` is a failure: of an assertion, or a deadlock in the checker's view.
 //! (Shuttle lets `park` return spuriously, which `handoff` does not expect.) The verdict of an
@@ -45,7 +46,13 @@ mod on_shuttle {
 }
 
 /// The time limit of an exploration.
-const LIMIT: Duration = Duration::from_secs(2);
+fn limit() -> Duration {
+    let seconds = std::env::var("LIMIT").ok();
+    let seconds = seconds.map_or(2, |text| {
+        text.parse().expect("LIMIT is no number of seconds")
+    });
+    Duration::from_secs(seconds)
+}
 
 /// Number of executions that a sampler draws; the time limit applies to it, too.
 const SAMPLES: usize = 30_000;
@@ -113,7 +120,7 @@ fn dpor(name: &'static str, algorithm: dpor::Algorithm) -> Measured {
         builder.algorithm = algorithm;
         builder.iterations = SAMPLES as u64;
         builder.max_branches = STEPS_MAX;
-        builder.max_duration = Some(LIMIT);
+        builder.max_duration = Some(limit());
         builder.progress = Some(false);
         let report = builder.check(move || {
             execution();
@@ -127,7 +134,7 @@ fn loom(name: &'static str) -> Measured {
     measure(|| {
         let mut builder = loom::model::Builder::new();
         builder.max_branches = STEPS_MAX;
-        builder.max_duration = Some(LIMIT);
+        builder.max_duration = Some(limit());
         // Loom checks its limits only once in this number of executions.
         builder.checkpoint_interval = 10;
         let start = Instant::now();
@@ -135,7 +142,7 @@ fn loom(name: &'static str) -> Measured {
             execution();
             on_loom::program(name);
         });
-        start.elapsed() < LIMIT
+        start.elapsed() < limit()
     })
 }
 
@@ -146,7 +153,7 @@ fn shuttle<S: shuttle::scheduler::Scheduler + 'static>(
     measure(|| {
         let mut config = shuttle::Config::new();
         config.max_steps = shuttle::MaxSteps::None;
-        config.max_time = Some(LIMIT);
+        config.max_time = Some(limit());
         config.failure_persistence = shuttle::FailurePersistence::None;
         shuttle::Runner::new(scheduler(), config).run(move || {
             execution();
