@@ -1,8 +1,8 @@
 //! Does what loom's own tests expect of weak memory happen?
 //!
 //! The programs are those of loom 0.7.2 in `tests/litmus.rs`, `atomic.rs`, `atomic_relaxed.rs`,
-//! `fence.rs` and `spec.rs`, without loom's bounds. Those that loom leaves out as what it cannot
-//! do are among them.
+//! `fence.rs`, `mutex.rs`, `spec.rs` and `unsafe_cell.rs`, without loom's bounds. Those that loom
+//! leaves out as what it cannot do are among them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -277,6 +277,115 @@ fn loops_end() {
             }
         });
     }
+}
+
+/// `atomic::compare_and_swap_reads_old_values`, which loom leaves out: it expects that both
+/// exchanges write over the store of the other thread. But an exchange comes directly behind the
+/// store that it reads, so the other store comes before both or behind both.
+#[test]
+fn compare_and_swap_reads_old_values() {
+    let seen = outcomes(|| {
+        let all = atomics::<2>();
+        let theirs = all.clone();
+        let swap = |atomic: &AtomicUsize| atomic.compare_exchange(0, 2, AcqRel, Acquire).is_ok();
+        let other = thread::spawn(move || {
+            theirs[0].store(1, Release);
+            swap(&theirs[1])
+        });
+        all[1].store(1, Release);
+        let mine = swap(&all[0]);
+        let read_old = [mine, other.join().unwrap()];
+        (read_old, [0, 1].map(|at| all[at].load(Acquire)))
+    });
+    // Both may read the old value, which sequential consistency forbids.
+    let all = [[false, false], [false, true], [true, false], [true, true]];
+    assert_eq!(seen, all.map(|read_old| (read_old, [1, 1])).into());
+}
+
+/// `atomic_relaxed::compare_and_swap`
+#[test]
+fn compare_and_swap() {
+    let seen = outcomes(|| {
+        let all = atomics::<1>();
+        let others = [(); 2].map(|()| {
+            let theirs = all.clone();
+            thread::spawn(move || {
+                let mut seen = theirs[0].load(Relaxed);
+                while let Err(other) = theirs[0].compare_exchange(seen, seen + 1, Relaxed, Relaxed)
+                {
+                    seen = other;
+                }
+            })
+        });
+        for other in others {
+            other.join().unwrap();
+        }
+        all[0].load(Relaxed)
+    });
+    assert_eq!(seen, BTreeSet::from([2]));
+}
+
+/// `unsafe_cell::atomic_causality_success` and `atomic_causality_fail`
+#[test]
+fn atomic_causality() {
+    fn run(orderings: Option<[Ordering; 2]>) {
+        let shared = Arc::new((Data::default(), AtomicBool::new(false)));
+        let theirs = shared.clone();
+        let [store, load] = orderings.unwrap_or([Release, Acquire]);
+        let other = thread::spawn(move || {
+            // SAFETY: the model finds races.
+            theirs.0.0.with_mut(|data| unsafe { *data += 123 });
+            theirs.1.store(true, store);
+        });
+        let is_set = || shared.1.load(load);
+        // SAFETY: the model finds races.
+        let get = || shared.0.0.with(|data| unsafe { *data });
+        if orderings.is_none() || is_set() {
+            let seen = get();
+            assert!(orderings.is_none() || seen == 123);
+        }
+        other.join().unwrap();
+        assert!(is_set());
+        assert_eq!(get(), 123);
+    }
+    explored(&Builder::new(), || run(Some([Release, Acquire])));
+    for orderings in [None, Some([Relaxed, Acquire]), Some([Release, Relaxed])] {
+        let failure = Builder::new().explore(move || run(orderings));
+        let failure = failure.expect_err("a race");
+        assert_eq!(failure.kind(), FailureKind::DataRace, "{orderings:?}");
+    }
+}
+
+/// `mutex::mutex_establishes_seq_cst`: what was written before an unlock is there behind the lock.
+#[test]
+fn mutex_establishes_seq_cst() {
+    let seen = outcomes(|| {
+        let shared = Arc::new((Data::default(), dpor::sync::Mutex::new(false)));
+        let theirs = shared.clone();
+        thread::spawn(move || {
+            // SAFETY: the model finds races.
+            theirs.0.0.with_mut(|data| unsafe { *data = 1 });
+            *theirs.1.lock().unwrap() = true;
+        });
+        let is_set = *shared.1.lock().unwrap();
+        // SAFETY: the model finds races.
+        is_set.then(|| shared.0.0.with(|data| unsafe { *data }))
+    });
+    assert_eq!(seen, BTreeSet::from([None, Some(1)]));
+}
+
+/// `atomic::invalid_unsync_load_relaxed`: a read without synchronisation races with a store.
+#[test]
+fn unsync_load() {
+    let failure = Builder::new().explore(|| {
+        let all = atomics::<1>();
+        let theirs = all.clone();
+        // SAFETY: the model finds races.
+        let other = thread::spawn(move || unsafe { theirs[0].unsync_load() });
+        all[0].store(1, Relaxed);
+        other.join().unwrap();
+    });
+    assert_eq!(failure.expect_err("a race").kind(), FailureKind::DataRace);
 }
 
 /// Read-modify-writes read the last value, with any ordering.
