@@ -4,7 +4,7 @@
 //! they read and how their stores are ordered, so coherence, atomicity and the places of stores are
 //! questions of numbers. Then the graph stays as it is, and the next execution need not make it
 //! again. What takes more is left to the graph: `SeqCst`, read-modify-writes that are reversed, and
-//! operations on other objects.
+//! sequences with operations on other objects among the planned events.
 
 use super::super::operation::{OpKind, Operation};
 use super::super::{Decision, Interval, MemoryModel, Outcome, StoreRef};
@@ -249,9 +249,6 @@ impl<M: MemoryModel> Search<M> {
         let mut rest: Vec<usize> = Vec::with_capacity(ended.made.len() - first);
         for event in first + 1..ended.made.len() {
             if !ended.needs(event, first) {
-                if ended.made[event].label.is_some() {
-                    return false;
-                }
                 rest.push(event);
             }
         }
@@ -342,9 +339,12 @@ impl<M: MemoryModel> Search<M> {
             true => evidence,
             false => evidence.and(event),
         };
+        let is_other = |step: &Step| matches!(step.decision, Decision::Other { .. });
         let level = &self.levels[first];
         for sleeper in &level.sleep {
             match first_of(sequence, sleeper.thread) {
+                // Whether it depends on events before it is a question to the graph.
+                Some(_) if is_other(sleeper) => return None,
                 Some(at) => {
                     if apart.is_same(sequence[at], &sleeper.decision) {
                         return Some(and(Evidence::First(0), sequence[at]));
@@ -368,6 +368,7 @@ impl<M: MemoryModel> Search<M> {
             let mut next = None;
             for (at, Node { step, .. }) in nodes.iter().enumerate() {
                 match first_of(&rest, step.thread) {
+                    Some(_) if is_other(step) => return None,
                     Some(item) => {
                         if apart.is_same(rest[item], &step.decision) {
                             let event = rest.remove(item);
@@ -411,6 +412,11 @@ impl<M: MemoryModel> Search<M> {
             return None;
         }
         let rest = needed(apart, &path, rest, &asleep);
+        // Without the reversed event, operations on other objects may depend on others than they
+        // did. The sequence may have them as long as no planned event needs one.
+        if rest.iter().any(|&event| ended.made[event].label.is_some()) {
+            return None;
+        }
         self.stats.planned += 1;
         self.nodes += rest.len();
         self.stats.nodes = self.stats.nodes.max(self.nodes);
