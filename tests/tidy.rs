@@ -80,8 +80,6 @@ const CYCLES: &[&[&str]] = &[
     &[
         "rt::heap",
         "rt::heap::attached",
-        "rt::heap::contents",
-        "rt::heap::counters",
         "rt::heap::guarded",
         "rt::heap::watched",
     ],

@@ -38,6 +38,7 @@ use std::cell::Cell;
 use std::mem;
 
 use crate::rt::event::NOWHERE;
+use crate::rt::event::fence::MadeSoFar;
 use crate::rt::pooled::Empty;
 use crate::rt::process::outside_use;
 use crate::rt::rare::{Roomy, cold_path, rarely};
@@ -52,6 +53,7 @@ pub(crate) mod contents;
 mod counters;
 mod guarded;
 mod kept;
+pub(crate) mod reach;
 mod stock;
 mod watched;
 
@@ -186,6 +188,27 @@ impl Heap {
         let (by, _) = self.thread.get();
         debug_assert_eq!(by, thread);
         self.thread.set((by, events));
+    }
+
+    /// The last event of this thread, which is the allocating one, is withdrawn. It has performed
+    /// so many others.
+    pub(crate) fn withdraw(&self, thread: u32, events: u32) {
+        self.set_thread(thread, events);
+        self.with(|state| state.counters.withdraw(thread));
+    }
+
+    /// For each layout, the number of blocks that the allocating thread has made since its last
+    /// event.
+    pub(crate) fn made_since_event(&self) -> MadeSoFar {
+        let by = self.thread.get();
+        let made = self.with(|state| state.counters.so_far(by).collect());
+        made.unwrap_or_default()
+    }
+
+    /// From now on the selected blocks get pages of their own, and a use after their free is a
+    /// fault.
+    pub(crate) fn guard(&self, which: Guarded) {
+        self.guarding.set(Some(which));
     }
 
     /// Begins a new execution: forgets all blocks, returns the freed memory to the allocator, keeps
@@ -449,6 +472,18 @@ impl Heap {
         // Dropping the old content would do nothing: the cell has been empty since `take`.
         mem::forget(self.state.replace(Some(state)));
         Some(result)
+    }
+
+    /// A block with pages of its own, if the selection contains the block.
+    #[cold]
+    fn hand_out_guarded(&self, layout: Layout, which: Guarded) -> Option<*mut u8> {
+        let (_, events) = self.thread.get();
+        if !which.has(layout.size(), events) {
+            return None;
+        }
+        let start = self.with(|state| state.pages.block(layout))??;
+        self.note_allocated(start.addr(), layout, || None);
+        Some(start)
     }
 
     /// A block that the previous execution has freed, if user code requests a block of this layout.

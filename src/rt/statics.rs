@@ -26,7 +26,7 @@ use crate::rt::event::operation::{AtomicType, ObjectKind};
 use crate::rt::rare::rarely;
 
 use crate::rt::heap::contents;
-use crate::rt::heap::contents::LOWEST_ADDRESS;
+use crate::rt::heap::reach::LOWEST_ADDRESS;
 use crate::rt::shim::Memory;
 use crate::rt::statics::image::Image;
 

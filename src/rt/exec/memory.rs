@@ -15,7 +15,7 @@ use crate::rt::event::verdict::{
     Access, Accessed, BadMemory, Block, Effect, End, Gone, Pruned, Wrong,
 };
 use crate::rt::heap;
-use crate::rt::heap::contents;
+use crate::rt::heap::reach;
 use crate::rt::object::contents::Unfit;
 use crate::rt::rare::{mostly, rarely};
 use crate::rt::shim::{Memory, Target};
@@ -367,7 +367,7 @@ impl Inner {
         {
             // SAFETY: the memory can be read: it belongs to a cell or a shim to which there is a
             // reference.
-            let contents = unsafe { contents::of_reach(heap, &self.stacks, (start, size)) };
+            let contents = unsafe { reach::of_reach(heap, &self.stacks, (start, size)) };
             log.touch_memory(contents.unwrap_or(0));
         }
     }
@@ -432,7 +432,7 @@ pub(super) fn may_be_pointer(kind: ObjectKind, word: u64) -> bool {
     rarely!(word >= ADDRESS_MIN) && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
 }
 
-/// [`contents::of_reach`] of this memory in the execution that runs here. `None` also if the thread
+/// [`reach::of_reach`] of this memory in the execution that runs here. `None` also if the thread
 /// that runs here, if any, is not in a loop, because then the contents are not needed.
 ///
 /// # Safety
@@ -446,6 +446,6 @@ pub(crate) unsafe fn reached_contents(start: usize, size: usize) -> Option<u64> 
             return None;
         }
         // SAFETY: the caller guarantees that the memory can be read.
-        unsafe { contents::of_reach(&runtime.heap, &inner.stacks, (start, size)) }
+        unsafe { reach::of_reach(&runtime.heap, &inner.stacks, (start, size)) }
     })?
 }

@@ -2,8 +2,6 @@
 
 use std::alloc::Layout;
 
-use crate::rt::event::fence::MadeSoFar;
-use crate::rt::heap::Heap;
 use crate::rt::rare::Roomy;
 
 /// For each thread, the number of blocks that it has allocated since its last event.
@@ -53,7 +51,7 @@ impl Counters {
 
     /// The last event of the thread is withdrawn: the blocks that the thread makes behind the next
     /// one are numbered as if it had made none.
-    fn withdraw(&mut self, thread: u32) {
+    pub(super) fn withdraw(&mut self, thread: u32) {
         if let Some(counter) = self.threads.get_mut(thread as usize) {
             counter.execution = self.execution.wrapping_sub(1);
         }
@@ -84,23 +82,6 @@ impl Counters {
             others: Vec::new(),
         };
         self.threads.resize(thread + 1, counter);
-    }
-}
-
-impl Heap {
-    /// The last event of this thread, which is the allocating one, is withdrawn. It has performed
-    /// so many others.
-    pub(crate) fn withdraw(&self, thread: u32, events: u32) {
-        self.set_thread(thread, events);
-        self.with(|state| state.counters.withdraw(thread));
-    }
-
-    /// For each layout, the number of blocks that the allocating thread has made since its last
-    /// event.
-    pub(crate) fn made_since_event(&self) -> MadeSoFar {
-        let by = self.thread.get();
-        let made = self.with(|state| state.counters.so_far(by).collect());
-        made.unwrap_or_default()
     }
 }
 

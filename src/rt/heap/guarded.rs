@@ -21,29 +21,6 @@
 
 use std::alloc::Layout;
 
-use crate::rt::event::schedule::Guarded;
-use crate::rt::heap::Heap;
-
-impl Heap {
-    /// From now on the selected blocks get pages of their own, and a use after their free is a
-    /// fault.
-    pub(crate) fn guard(&self, which: Guarded) {
-        self.guarding.set(Some(which));
-    }
-
-    /// A block with pages of its own, if the selection contains the block.
-    #[cold]
-    pub(super) fn hand_out_guarded(&self, layout: Layout, which: Guarded) -> Option<*mut u8> {
-        let (_, events) = self.thread.get();
-        if !which.has(layout.size(), events) {
-            return None;
-        }
-        let start = self.with(|state| state.pages.block(layout))??;
-        self.note_allocated(start.addr(), layout, || None);
-        Some(start)
-    }
-}
-
 /// The largest blocks that get pages of their own, in bytes. Data that threads pass to each other
 /// by pointers is small.
 #[cfg(all(unix, target_pointer_width = "64"))]

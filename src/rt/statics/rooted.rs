@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 
 use crate::rt::heap::contents;
-use crate::rt::heap::contents::LOWEST_ADDRESS;
+use crate::rt::heap::reach::LOWEST_ADDRESS;
 use crate::rt::heap::{Block, Heap};
 use crate::rt::statics::segments;
 
