@@ -41,9 +41,57 @@ pub(crate) struct Backtrack {
 struct Level {
     sleep: Vec<Sleeper>,
     taken: Option<(Step, Option<Label>)>,
-    /// Every step that a reversal has asked for here, the taken one included.
-    backtrack: Vec<Step>,
+    asked: Asked,
+}
+
+/// The steps that reversals have asked for at a point.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// All of them, with the one that was taken there first.
+    all: Vec<Step>,
+    /// Those that are still to be taken.
     todo: Vec<Step>,
+}
+
+impl Asked {
+    /// A point at which this step was taken first.
+    pub(super) fn with(taken: Step) -> Asked {
+        Asked {
+            all: vec![taken],
+            todo: Vec::new(),
+        }
+    }
+
+    /// Asks for the last of these steps, unless one of them was asked for or is asleep.
+    pub(super) fn ask_for_one(
+        &mut self,
+        steps: impl Iterator<Item = Step>,
+        is_asleep: impl Fn(Step) -> bool,
+    ) {
+        let mut chosen = None;
+        for step in steps {
+            if self.all.contains(&step) || is_asleep(step) {
+                return;
+            }
+            chosen = Some(step);
+        }
+        if let Some(step) = chosen {
+            self.ask(step);
+        }
+    }
+
+    /// Asks for this step.
+    pub(super) fn ask(&mut self, step: Step) {
+        if !self.all.contains(&step) {
+            self.all.push(step);
+            self.todo.push(step);
+        }
+    }
+
+    /// The next step to take.
+    pub(super) fn pop(&mut self) -> Option<Step> {
+        self.todo.pop()
+    }
 }
 
 impl Backtrack {
@@ -66,14 +114,6 @@ impl Backtrack {
         }
     }
 
-    fn ask(&mut self, depth: usize, step: Step) {
-        let level = &mut self.levels[depth];
-        if !level.backtrack.contains(&step) {
-            level.backtrack.push(step);
-            level.todo.push(step);
-        }
-    }
-
     /// Ensures that the sequence in `reversal` is begun at `depth`.
     fn cover(&mut self, execution: &Execution<'_>, depth: usize) {
         if execution.is_frozen(depth) {
@@ -91,18 +131,9 @@ impl Backtrack {
         let candidates = (0..=last).filter(|&at| {
             v.is_initial(execution, at) && (!self.persistent || at == last || leads_to_last(at))
         });
-        let mut chosen = None;
-        for at in candidates {
-            let step = v.items[at].step;
-            let level = &self.levels[depth];
-            if level.backtrack.contains(&step) || level.sleep.iter().any(|s| s.step == step) {
-                return;
-            }
-            chosen = Some(step);
-        }
-        if let Some(step) = chosen {
-            self.ask(depth, step);
-        }
+        let Level { sleep, asked, .. } = &mut self.levels[depth];
+        let is_asleep = |step| sleep.iter().any(|s| s.step == step);
+        asked.ask_for_one(candidates.map(|at| v.items[at].step), is_asleep);
     }
 }
 
@@ -116,7 +147,7 @@ impl Explorer for Backtrack {
             if let Some((step, Some(label))) = level.taken.take() {
                 level.sleep.push(Sleeper { step, label });
             }
-            while let Some(step) = level.todo.pop() {
+            while let Some(step) = level.asked.pop() {
                 if level.sleep.iter().any(|s| s.step == step) {
                     continue;
                 }
@@ -160,8 +191,7 @@ impl Explorer for Backtrack {
         self.levels.push(Level {
             sleep,
             taken: Some((step, None)),
-            backtrack: vec![step],
-            todo: Vec::new(),
+            asked: Asked::with(step),
         });
         Choice::Run(step)
     }

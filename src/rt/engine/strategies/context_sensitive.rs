@@ -34,6 +34,7 @@ use crate::rt::relation::independence::{Label, ReadSets, commutes};
 
 use crate::rt::engine::plan::Plan;
 use crate::rt::engine::reversal::{Reversal, pairs};
+use crate::rt::engine::strategies::backtrack::Asked;
 use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point, TieBreak};
 use crate::rt::object::contents::Digest;
 use histories::{Histories, may_conflict};
@@ -65,9 +66,7 @@ pub(crate) struct ContextSensitive {
 struct Level {
     sleep: Vec<Sleeper>,
     taken: Option<(Step, Option<KnownStep>)>,
-    /// Every step that a reversal has asked for here, the taken one included.
-    backtrack: Vec<Step>,
-    todo: Vec<Step>,
+    asked: Asked,
     enabled: Vec<Step>,
     /// The steps that were asleep when the point was reached.
     claimed: Vec<Step>,
@@ -244,15 +243,7 @@ impl ContextSensitive {
             steps.clone_from(&level.enabled);
         }
         for step in steps {
-            self.ask(depth, step);
-        }
-    }
-
-    fn ask(&mut self, depth: usize, step: Step) {
-        let level = &mut self.levels[depth];
-        if !level.backtrack.contains(&step) {
-            level.backtrack.push(step);
-            level.todo.push(step);
+            self.levels[depth].asked.ask(step);
         }
     }
 
@@ -264,18 +255,9 @@ impl ContextSensitive {
         let v = &self.reversal;
         let last = v.items.len() - 1;
         let candidates = (0..=last).filter(|&at| v.is_initial(execution, at));
-        let mut chosen = None;
-        for at in candidates {
-            let step = v.items[at].step;
-            let level = &self.levels[depth];
-            if level.backtrack.contains(&step) || level.sleep.iter().any(|s| s.is(step)) {
-                return;
-            }
-            chosen = Some(step);
-        }
-        if let Some(step) = chosen {
-            self.ask(depth, step);
-        }
+        let Level { sleep, asked, .. } = &mut self.levels[depth];
+        let is_asleep = |step| sleep.iter().any(|s| s.is(step));
+        asked.ask_for_one(candidates.map(|at| v.items[at].step), is_asleep);
     }
 
     /// Puts the sequences that reverse the races of new events to sleep, where they lead to the
@@ -407,7 +389,7 @@ impl Explorer for ContextSensitive {
                     by_state: false,
                 });
             }
-            while let Some(step) = level.todo.pop() {
+            while let Some(step) = level.asked.pop() {
                 if level.sleep.iter().any(|s| s.is(step)) {
                     continue;
                 }
@@ -457,8 +439,7 @@ impl Explorer for ContextSensitive {
         self.levels.push(Level {
             sleep: std::mem::take(&mut self.asleep),
             taken: Some((step, None)),
-            backtrack: vec![step],
-            todo: Vec::new(),
+            asked: Asked::with(step),
             enabled,
             claimed,
             futures,
