@@ -138,6 +138,7 @@ pub const MAX_THREADS: usize = 5;
 
 pub use crate::atomically::{Footprint, Object, atomically};
 pub use crate::exploration::regions::{explore, skip_branch, stop_exploring};
+pub use crate::rt::engine::stats::Trees;
 pub use crate::sync::shared::Shared;
 pub use crate::verdict::assumption::{Assumption, AssumptionKind};
 pub use crate::verdict::failure::{Event, Failure, FailureKind};

@@ -95,6 +95,7 @@ use crate::config::{Algorithm, Builder, Memory, Order};
 use crate::rt::engine::Coverage;
 use crate::rt::engine::checkpoint::Statics;
 use crate::rt::engine::driver::{Driver, Next};
+use crate::rt::engine::stats::Trees;
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::{
@@ -337,6 +338,12 @@ impl Engine {
     /// Returns the number of events of the longest execution: the depth of the tree.
     pub fn depth(&self) -> usize {
         self.driver.stats.longest
+    }
+
+    /// Returns the wakeup trees of the exploration so far at their largest; `None` unless the
+    /// algorithm is [`Algorithm::Optimal`], without a bound.
+    pub fn trees(&self) -> Option<Trees> {
+        self.driver.trees()
     }
 
     /// Returns the number of threads that executions begin with.

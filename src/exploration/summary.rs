@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::config::{Builder, Shard, Summary, features};
 use crate::exploration::saved_failure::{target_directory, unnumbered};
+use crate::rt::engine::stats::Trees;
 use crate::rt::event::Site;
 use crate::rt::report::json;
 use crate::verdict::assumption::{Assumption, PlacesMet};
@@ -50,6 +51,8 @@ struct Line {
     executions: u64,
     pruned: u64,
     events: u64,
+    /// The largest wakeup trees, if an exploration had any.
+    trees: Option<Largest>,
     /// The setting for parts, if there is one.
     shard: Option<String>,
     /// The explorations that were one of these parts. The others have explored everything.
@@ -63,6 +66,16 @@ struct Line {
     /// The operations for which weak behaviour is possible.
     weak_operations: Vec<String>,
     further: Vec<Pass>,
+}
+
+/// The wakeup trees of several explorations at their largest.
+#[derive(Default)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
+struct Largest {
+    depth: usize,
+    widest: usize,
+    branches: usize,
+    bytes: usize,
 }
 
 /// The explorations of a line that were a part.
@@ -116,6 +129,7 @@ struct Explored<'a> {
     executions: u64,
     pruned: u64,
     events: u64,
+    trees: Option<Trees>,
     outcomes: Option<&'a BTreeMap<String, u64>>,
     is_part: bool,
     time: Duration,
@@ -164,6 +178,7 @@ impl Explored<'_> {
                     executions: stats.complete,
                     pruned: stats.given_up(),
                     events: stats.events,
+                    trees: passed.driver.trees(),
                     outcomes: passed.outcomes.as_deref().map(Outcomes::said),
                     is_part: passed.shard.is_some(),
                     time: passed.elapsed,
@@ -179,6 +194,7 @@ impl Explored<'_> {
                 executions: failure.executions,
                 pruned: failure.pruned,
                 events: 0,
+                trees: None,
                 outcomes: None,
                 is_part: false,
                 time: failure.elapsed,
@@ -221,6 +237,21 @@ fn add_to(file: &Path, shard: Option<Shard>, site: Site, explored: &Explored<'_>
     }
 }
 
+impl Largest {
+    fn add(&mut self, trees: Trees) {
+        let Trees {
+            depth,
+            widest,
+            branches,
+            bytes,
+        } = trees;
+        self.depth = self.depth.max(depth);
+        self.widest = self.widest.max(widest);
+        self.branches = self.branches.max(branches);
+        self.bytes = self.bytes.max(bytes);
+    }
+}
+
 impl Line {
     /// A line without explorations.
     fn of(test: Option<&str>, site: Site) -> Line {
@@ -242,6 +273,7 @@ impl Line {
             executions: 0,
             pruned: 0,
             events: 0,
+            trees: None,
             shard: None,
             parts: Parts::default(),
             seconds: 0.0,
@@ -318,6 +350,9 @@ impl Entry {
         line.executions += explored.executions;
         line.pruned += explored.pruned;
         line.events += explored.events;
+        if let Some(trees) = explored.trees {
+            line.trees.get_or_insert_default().add(trees);
+        }
         if explored.is_part {
             let parts = &mut line.parts;
             parts.models += 1;
@@ -563,6 +598,10 @@ mod tests {
                 executions: 2,
                 pruned: 1,
                 events: 9,
+                trees: Some(Trees {
+                    depth: 4,
+                    ..Trees::default()
+                }),
                 outcomes: None,
                 is_part: false,
                 time: Duration::from_millis(250),
@@ -592,7 +631,8 @@ mod tests {
              \"place\":\"{place}\",\"models\":7,\"complete\":false,\
              \"verdicts\":{{\"complete\":5,\"marked\":1,\"rounds\":1}},\
              \"reason\":\"bounded by max_rounds = 3 (DPOR_MAX_ROUNDS)\",\"executions\":14,\"pruned\":7,\
-             \"events\":63,\"shard\":null,\"parts\":{{\"models\":0,\"executions\":0,\"pruned\":0,\
+             \"events\":63,\"trees\":{{\"depth\":4,\"widest\":0,\"branches\":0,\"bytes\":0}},\
+             \"shard\":null,\"parts\":{{\"models\":0,\"executions\":0,\"pruned\":0,\
              \"events\":0,\"outcomes\":{{}}}},\"seconds\":1.75,\
              \"assumptions\":[{{\"kind\":\"spurious_wakeups\",\"places\":[\"a\",\"b\"]}}],\
              \"vacuous\":[\"no_conflict\"],\

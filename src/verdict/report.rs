@@ -10,7 +10,7 @@ use crate::config::Shard;
 use crate::diagnose::bounded_loop::BoundedLoop;
 use crate::rt::engine::Coverage;
 use crate::rt::engine::price::Price;
-use crate::rt::engine::stats::Stats;
+use crate::rt::engine::stats::{Stats, Trees};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::schedule::{Hold, Schedule};
 use crate::rt::event::{Event, Site, foreign, verdict};
@@ -58,6 +58,11 @@ pub struct Report {
     pub events: u64,
     /// Number of events in the longest execution.
     pub longest: usize,
+    /// The wakeup trees of the exploration at their largest.
+    ///
+    /// `None` unless the algorithm is [`Algorithm::Optimal`](crate::Algorithm::Optimal), without a
+    /// bound, and explores under sequential consistency: the other searches have no such trees.
+    pub trees: Option<Trees>,
     /// Whether every trace was explored; the same as [`Verdict::Complete`].
     pub complete: bool,
     /// The explored part of the traces, and the reason why others were left out.
@@ -237,6 +242,7 @@ impl Passed {
             outcomes: (self.outcomes.as_ref()).map_or_else(BTreeMap::new, |all| all.said().clone()),
             events: stats.events,
             longest: stats.longest,
+            trees: driver.trees(),
             complete: verdict == Verdict::Complete,
             verdict,
             within,
@@ -306,6 +312,17 @@ impl Report {
             text.push_str(&format!(
                 "\ndpor: most executions are due to races: {places}; fewer of them, or an \
                  exploration without them (`dpor::stop_exploring`), would shrink the test"
+            ));
+        }
+        if let (Verdict::Stopped(Limit::Memory(_) | Limit::System(_)), Some(trees)) =
+            (self.verdict, self.trees)
+        {
+            text.push_str(&format!(
+                "\ndpor: the wakeup trees had {} at once, {} of them in one tree, with steps of {} bytes; `parsimonious` \
+                 (DPOR_ALGORITHM) explores the same traces without trees",
+                counted(trees.branches as u64, "branch"),
+                trees.widest,
+                trees.bytes
             ));
         }
         if let (Verdict::Stopped(_), Some(hint)) = (self.verdict, &self.could_await) {

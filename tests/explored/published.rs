@@ -37,6 +37,34 @@ fn count(body: impl Fn() + Send + Sync + 'static) -> u64 {
     optimal.executions
 }
 
+/// What an algorithm says of its wakeup trees: their depth, the branches of the widest one, and
+/// those of all at once.
+fn trees(
+    body: impl Fn() + Send + Sync + 'static,
+    algorithm: Algorithm,
+) -> Option<(usize, usize, usize)> {
+    let mut builder = Builder::new();
+    builder.algorithm = algorithm;
+    let report = builder.check(body);
+    let trees = report.trees?;
+    assert!(trees.depth <= report.longest && trees.bytes > 0);
+    Some((trees.depth, trees.widest, trees.branches))
+}
+
+#[test]
+fn wakeup_trees_have_the_size_that_the_report_tells() {
+    let lose = || {
+        let count = Arc::new(AtomicUsize::new(0));
+        let shared = count.clone();
+        run(4, move |_| shared.store(shared.load(SeqCst) + 1, SeqCst));
+    };
+    // As in the core (`rt/engine/tests/trees.rs`), where no executions have spawns and joins.
+    assert_eq!(trees(lose, Algorithm::Optimal), Some((18, 12, 19)));
+    for algorithm in [Algorithm::Parsimonious, Algorithm::Source] {
+        assert_eq!(trees(lose, algorithm), None);
+    }
+}
+
 /// How many executions of `body` there are, and how many of them end in a deadlock, if some do.
 #[track_caller]
 fn deadlocks(body: impl Fn() + Send + Sync + 'static) -> (u64, u64) {

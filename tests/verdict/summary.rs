@@ -169,6 +169,11 @@ fn every_place_has_a_line_with_its_verdict_and_its_assumptions() {
             fields.remove(field).expect("a field");
         }
         assert!(fields.remove("events").expect("a number").is_u64());
+        let trees = fields.remove("trees").expect("an object");
+        // Some searches have no trees.
+        let of = |field: &str| trees[field].as_u64().unwrap_or(0);
+        assert!(of("widest") <= of("branches") && of("branches") <= of("bytes"));
+        assert_eq!(of("depth") > 0, of("branches") > 0);
         // Without `DPOR_SHARD` there are no parts.
         assert_eq!(fields.remove("shard"), Some(Value::Null));
         assert_eq!(fields.remove("parts").expect("an object")["models"], 0);

@@ -47,7 +47,7 @@ use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
 use crate::rt::engine::snapshots::Snapshots;
-use crate::rt::engine::stats::Stats;
+use crate::rt::engine::stats::{Stats, Trees};
 use crate::rt::engine::tried_values::Tried;
 use crate::rt::engine::weak_memory::WeakMemory;
 use crate::rt::engine::{Coverage, Execution, Explorer};
@@ -461,6 +461,11 @@ impl Driver {
     /// The number of bytes that hold the unexplored sequences.
     pub(crate) fn memory(&self) -> usize {
         self.explorer.memory()
+    }
+
+    /// The wakeup trees at their largest; `None` if the algorithm has none.
+    pub(crate) fn trees(&self) -> Option<Trees> {
+        self.explorer.trees()
     }
 
     /// Starts the next execution; false if none is left to explore. `site` is where the main

@@ -10,7 +10,7 @@ use crate::rt::engine::ended::Execution;
 use crate::rt::engine::plan::Plan;
 use crate::rt::engine::point::{Choice, Point};
 use crate::rt::engine::price::Price;
-use crate::rt::engine::stats::Stats;
+use crate::rt::engine::stats::{Stats, Trees};
 use crate::rt::engine::weak_memory::WeakMemory;
 
 /// An algorithm that decides which executions to run.
@@ -125,6 +125,10 @@ pub(crate) trait Explorer {
     /// The number of bytes that hold the unexplored sequences; 0 if they do not grow.
     fn memory(&self) -> usize {
         0
+    }
+    /// The wakeup trees at their largest; `None` if the algorithm has none.
+    fn trees(&self) -> Option<Trees> {
+        None
     }
     /// The exploration is over. An explorer with memory that the next exploration can use leaves
     /// the memory to that exploration.

@@ -78,6 +78,11 @@ impl OpenTree {
         self.node(ROOT).planned
     }
 
+    /// The most bytes that the nodes have taken at once.
+    pub(crate) fn peak(&self) -> usize {
+        self.nodes.len() * size_of::<Node>()
+    }
+
     /// The memory of the nodes in bytes, free ones included.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.bytes()

@@ -56,7 +56,6 @@ impl<T> Slots<T> {
     }
 
     /// The number of slots, free ones included: the most values there have been at once.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }

@@ -1,4 +1,4 @@
-//! How many executions has an exploration made?
+//! How many executions has an exploration made, and how large was its plan?
 
 /// The progress of an exploration.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -73,4 +73,30 @@ impl Stats {
     pub(crate) fn left_out(&self) -> u64 {
         self.assumed + self.rounds + self.in_vain
     }
+}
+
+/// The wakeup trees of an exploration at their largest.
+///
+/// A wakeup tree is an ordered tree of the sequences that are still to be explored from one place
+/// (*Source Sets*, J.ACM 64:4, 2017, section 6). Each of its branches becomes one execution. Under
+/// [`Algorithm::Optimal`](crate::Algorithm::Optimal) the trees are what an exploration needs memory
+/// for. If the exploration was resumed from a checkpoint or has begun anew, the numbers are those
+/// since then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trees {
+    /// The most events from the beginning of an execution to the end of a branch. The events behind
+    /// a branch are not planned, so this is at most the length of the
+    /// [longest](crate::Report::longest) execution.
+    pub depth: usize,
+    /// The most branches of one tree at once, begun ones not included.
+    ///
+    /// With an [`Order`](crate::Order) other than depth-first there is one tree for all places, and
+    /// this number is `branches`.
+    pub widest: usize,
+    /// The most branches of all trees at once, begun ones not included.
+    pub branches: usize,
+    /// The most bytes that the steps of the trees took at once. An exploration holds more memory
+    /// than this: sleep sets, and room for further steps.
+    pub bytes: usize,
 }

@@ -60,10 +60,27 @@ impl Empty for Arena {
 }
 
 impl Arena {
-    /// The highest number of nodes so far.
-    #[cfg(test)]
+    /// The most bytes that the nodes have taken at once.
     pub(crate) fn peak(&self) -> usize {
-        self.nodes.len()
+        self.nodes.len() * size_of::<Node>()
+    }
+
+    /// The number of branches, which are the nodes without children.
+    pub(crate) fn branches(&self, roots: List) -> u32 {
+        let (mut next, mut open) = (Some(roots), Vec::new());
+        let mut branches = 0;
+        while let Some(list) = next.take() {
+            for (_, node) in self.iter(list) {
+                if node.children.is_empty() {
+                    branches += 1;
+                } else {
+                    // Most nodes have one child, and need no further list.
+                    open.extend(next.replace(node.children));
+                }
+            }
+            next = next.or_else(|| open.pop());
+        }
+        branches
     }
 
     /// The memory of the nodes in bytes, free ones included.
@@ -215,6 +232,6 @@ mod tests {
         assert!(list.is_empty());
         arena.push(&mut list, step(7), LABEL, 0);
         assert_eq!(arena.nodes.len(), 6);
-        assert_eq!(arena.peak(), 6);
+        assert_eq!(arena.peak(), 6 * size_of::<Node>());
     }
 }

@@ -101,6 +101,9 @@ fn a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps() {
         let lines = text.lines().filter(|line| line.contains(limit));
         assert_eq!(lines.count(), 1, "{text}");
         assert!(text.ends_with('\n'), "{text}");
+        let of_trees = " of them in one tree, with steps of ";
+        let is_memory = limit == "DPOR_MAX_MEMORY";
+        assert_eq!(text.contains(of_trees), is_memory, "{text}");
     }
     // Who bounds or samples all tests is not told by each that it did so.
     for (variable, value) in [("DPOR_MAX_PREEMPTIONS", "0"), ("DPOR_ALGORITHM", "random")] {

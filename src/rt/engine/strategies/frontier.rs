@@ -43,6 +43,7 @@ use crate::rt::engine::plan::Plan;
 use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sequence::ReversedEvent;
 use crate::rt::engine::sleep::Sleeper;
+use crate::rt::engine::stats::Trees;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
 /// The explorer that visits each trace once, in an order of choice.
@@ -71,6 +72,9 @@ pub(crate) struct Frontier {
     /// The path of the next execution.
     next: Vec<NodeId>,
     started: bool,
+    /// The most branches at once, and the most events up to the end of one.
+    widest: u32,
+    depth: usize,
 }
 
 impl Frontier {
@@ -91,6 +95,8 @@ impl Frontier {
             asleep: Vec::new(),
             next: Vec::new(),
             started: false,
+            widest: 0,
+            depth: 0,
         }
     }
 
@@ -258,6 +264,8 @@ impl Frontier {
         let instead = execution.trace.at(first).site;
         let items = self.reversal.items.iter();
         let steps = items.map(|item| (item.step, item.label));
+        let end = first as usize + self.way.len() + steps.len();
+        self.depth = self.depth.max(end);
         let last = self.way.last().copied();
         let parent = last.unwrap_or(self.path[first as usize]);
         let end = self.tree.plan(parent, steps, instead);
@@ -322,6 +330,7 @@ impl Explorer for Frontier {
             self.reverse(execution, first, second);
             true
         });
+        self.widest = self.widest.max(self.tree.branches());
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = execution.trace.len();
@@ -343,6 +352,10 @@ impl Explorer for Frontier {
         });
         let Some(tree) = tree else { return false };
         self.tree = tree;
+        self.widest = self.tree.branches();
+        let ends = unfinished.open.iter().filter(|open| open.ends);
+        let depth = ends.map(|open| open.node.depth as usize + 1).max();
+        self.depth = depth.unwrap_or(0);
         self.started = true;
         // The branch that was planned last is mostly the first one in tree order.
         for branch in branches.into_iter().rev() {
@@ -357,6 +370,16 @@ impl Explorer for Frontier {
 
     fn estimate(&self) -> Option<f64> {
         self.started.then(|| self.tree.estimate())
+    }
+
+    fn trees(&self) -> Option<Trees> {
+        let branches = self.widest as usize;
+        Some(Trees {
+            depth: self.depth,
+            widest: branches,
+            branches,
+            bytes: self.tree.peak(),
+        })
     }
 
     fn memory(&self) -> usize {

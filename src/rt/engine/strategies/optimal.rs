@@ -38,6 +38,7 @@ use crate::rt::engine::plan::Plan;
 use crate::rt::engine::reversal::{Reversal, direct, indirect};
 use crate::rt::engine::sequence::{ReversedEvent, SequenceEvent};
 use crate::rt::engine::sleep::Sleeper;
+use crate::rt::engine::stats::Trees;
 use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
@@ -64,6 +65,10 @@ pub(crate) struct Optimal {
     /// last.
     next: Option<Branch>,
     started: bool,
+    /// The number of branches in all wakeup trees.
+    branches: u32,
+    /// The trees at their largest, without their bytes.
+    largest: Trees,
     /// The steps up to `next` that another process has made, if this process has made none yet.
     elsewhere: Vec<(Step, Option<Label>)>,
 }
@@ -91,6 +96,8 @@ struct Level {
     sleep: (u32, u32),
     /// The branches still to be explored, without the current one.
     wakeup_tree: List,
+    /// The number of these branches.
+    branches: u32,
     /// Whether the event here is a choice, and each other outcome of it is in the sleep set or
     /// planned.
     settled: bool,
@@ -104,10 +111,11 @@ struct Branch {
 }
 
 impl Level {
-    fn new(sleep: (u32, u32), wakeup_tree: List) -> Level {
+    fn new(sleep: (u32, u32), wakeup_tree: List, branches: u32) -> Level {
         Level {
             sleep,
             wakeup_tree,
+            branches,
             settled: false,
         }
     }
@@ -130,6 +138,8 @@ impl Empty for Optimal {
             choices,
             next,
             started,
+            branches,
+            largest,
             elsewhere,
         } = self;
         levels.empty();
@@ -142,6 +152,7 @@ impl Empty for Optimal {
         settled.empty();
         *choices = Choices::default();
         (*next, *started) = (None, false);
+        (*branches, *largest) = (0, Trees::default());
         elsewhere.empty();
     }
 }
@@ -179,7 +190,7 @@ impl Optimal {
             );
             match self.levels.get_mut(depth) {
                 Some(level) => level.sleep = sleep,
-                None => self.levels.put(Level::new(sleep, List::EMPTY)),
+                None => self.levels.put(Level::new(sleep, List::EMPTY, 0)),
             }
         }
     }
@@ -188,7 +199,7 @@ impl Optimal {
     #[inline(never)]
     fn deepen(&mut self, points: usize) {
         let end = self.levels.last().map_or(0, |level| level.sleep.1);
-        let level = Level::new((end, end), List::EMPTY);
+        let level = Level::new((end, end), List::EMPTY, 0);
         self.levels.resize(points, level);
     }
 
@@ -247,14 +258,29 @@ impl Optimal {
         #[cfg(test)]
         {
             assert!(self.insert_wakeup(execution, first, second, true));
-            let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
-            let node = self.arena.pop(wakeup_tree).expect("it is planned");
-            assert!(wakeup_tree.is_empty() && node.children.is_empty());
+            let level = &mut self.levels[first as usize];
+            let node = self.arena.pop(&mut level.wakeup_tree);
+            let node = node.expect("it is planned");
+            assert!(level.wakeup_tree.is_empty() && node.children.is_empty());
+            level.branches -= 1;
+            self.branches -= 1;
             let planned = (node.step, node.label, node.index);
             assert_eq!(planned, (second.step, label, index));
         }
         let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
         self.arena.push(wakeup_tree, second.step, label, index);
+        self.count_branch(first, 1);
+    }
+
+    /// A branch of so many steps has been added to the tree at `first`.
+    fn count_branch(&mut self, first: u32, steps: usize) {
+        let level = &mut self.levels[first as usize];
+        level.branches += 1;
+        self.branches += 1;
+        let largest = &mut self.largest;
+        largest.widest = largest.widest.max(level.branches as usize);
+        largest.branches = largest.branches.max(self.branches as usize);
+        largest.depth = largest.depth.max(first as usize + steps);
     }
 
     /// [`Optimal::reverse`] where no quick check shows that the sequence is covered.
@@ -334,7 +360,10 @@ impl Optimal {
             });
         }
         let before = |item: &SequenceEvent, at| item.position < at || item.position == NOWHERE;
-        settled_at.is_some_and(|at| items.iter().all(|item| before(item, at)))
+        let is_settled = settled_at.is_some_and(|at| items.iter().all(|item| before(item, at)));
+        let steps = self.insertion_point.path.len() + items.len();
+        self.count_branch(first, steps);
+        is_settled
     }
 }
 
@@ -348,6 +377,7 @@ impl Optimal {
             let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
             let Event { label, index, .. } = *execution.trace.at(first);
             self.arena.push(wakeup_tree, step, label, index);
+            self.count_branch(first, 1);
         }
         lack == Lack::Sequence
     }
@@ -471,6 +501,11 @@ impl Explorer for Optimal {
             return false;
         };
         self.levels.truncate(depth + 1);
+        #[cfg(test)]
+        {
+            let level = &self.levels[depth];
+            assert_eq!(self.arena.branches(level.wakeup_tree), level.branches);
+        }
         self.sleepers.truncate(self.levels[depth].sleep.1 as usize);
         self.sleepers.put(Sleeper { step, label });
         self.levels[depth].sleep.1 += 1;
@@ -484,11 +519,20 @@ impl Explorer for Optimal {
         while let Some(node) = self.arena.pop(&mut self.levels[at].wakeup_tree) {
             plan.steps.put((node.step, Some(node.label)));
             if node.children.is_empty() {
+                self.levels[at].branches -= 1;
                 break;
             }
+            let level = &mut self.levels[at];
+            // No node is counted again for each step of a long branch.
+            let behind = match at == depth {
+                true => self.arena.branches(node.children),
+                false => level.branches - self.arena.branches(level.wakeup_tree),
+            };
+            level.branches -= behind;
             at += 1;
-            self.levels.put(Level::new((0, 0), node.children));
+            self.levels.put(Level::new((0, 0), node.children, behind));
         }
+        self.branches -= 1;
         true
     }
 
@@ -506,7 +550,11 @@ impl Explorer for Optimal {
 
     fn finish(&mut self, execution: &Execution<'_>) {
         // A failure may end an execution in the middle of its wakeup sequence.
-        self.levels.truncate(execution.trace.len());
+        let end = execution.trace.len();
+        if rarely!(self.levels.len() > end) {
+            let cut: u32 = self.levels.drain(end..).map(|level| level.branches).sum();
+            self.branches -= cut;
+        }
         self.extend(execution);
         self.choices.forget();
         // A settled race of the last execution stays settled if this execution has it too.
@@ -573,7 +621,15 @@ impl Explorer for Optimal {
             lengthen(&mut made, thread + 1, || 0);
             made[thread] += 1;
             let sleep = (start, self.sleepers.len() as u32);
-            self.levels.push(Level::new(sleep, wakeup_tree));
+            let branches = self.arena.branches(wakeup_tree);
+            self.levels.push(Level::new(sleep, wakeup_tree, branches));
+            self.branches += branches;
+            let largest = &mut self.largest;
+            largest.widest = largest.widest.max(branches as usize);
+            largest.branches = self.branches as usize;
+            let steps = point.tree.iter().map(|node| node.depth as usize + 1);
+            let before = self.elsewhere.len();
+            largest.depth = largest.depth.max(before + steps.max().unwrap_or(0));
             self.elsewhere.push((point.step, Some(point.label)));
         }
         let Some((step, Some(label))) = self.elsewhere.pop() else {
@@ -594,6 +650,13 @@ impl Explorer for Optimal {
                 planned.push((depth, self.arena.iter(level.wakeup_tree).count() as u64));
             }
         }
+    }
+
+    fn trees(&self) -> Option<Trees> {
+        Some(Trees {
+            bytes: self.arena.peak(),
+            ..self.largest
+        })
     }
 
     fn memory(&self) -> usize {

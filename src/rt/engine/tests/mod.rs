@@ -29,5 +29,6 @@ mod raw_uses;
 mod room;
 mod samples;
 mod scaling;
+mod trees;
 
 use crate::rt::engine::testing::programs::{load, lost_update, store, var};
