@@ -21,7 +21,7 @@ mod shards;
 pub(crate) mod strategy;
 pub(crate) mod summary;
 mod tasks;
-mod workers;
+pub(crate) mod workers;
 
 use std::path::Path;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::config::{Algorithm, Builder, Memory, Order, Summary, Thorough};
-use crate::exploration::workers::shared;
+use crate::exploration::workers::queue::shared;
 use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::sync::{Arc, Mutex, RwLock, mpsc};
 use crate::thread;
