@@ -76,11 +76,14 @@ impl World {
     }
 }
 
-/// Explores the protocol; returns the number of executions.
-fn commit(participants: usize) -> Result<u64, Misuse> {
+/// Explores the protocol with two OS threads; returns the number of executions that commit, and of
+/// those that do not.
+fn commit(participants: usize) -> Result<[u64; 2], Misuse> {
     let nodes = participants + 1;
-    let mut engine = Engine::new(&Builder::new(), nodes)?;
-    while let Some(mut execution) = engine.begin()? {
+    let mut settings = Builder::new();
+    settings.workers = Some(2);
+    let mut engine = Engine::new(&settings, nodes)?;
+    let outcomes = engine.explore(|execution| {
         let mut world = World {
             channels: vec![Vec::new(); nodes],
             votes: vec![None; nodes],
@@ -107,17 +110,19 @@ fn commit(participants: usize) -> Result<u64, Misuse> {
         for decision in world.decisions {
             assert_eq!(decision, Some(all_agree), "{:?}", execution.schedule());
         }
-    }
+        Ok(all_agree)
+    })?;
     assert!(engine.is_complete());
-    Ok(engine.executions())
+    Ok([true, false].map(|commits| outcomes[&commits]))
 }
 
 fn main() -> Result<(), Misuse> {
     // Each order of the votes in the channel, for each way to vote: n! times 2^n.
-    for (participants, executions) in [(1, 2), (2, 8), (3, 48)] {
-        let found = commit(participants)?;
-        println!("{participants} participants: {found} executions, all of them agree");
-        assert_eq!(found, executions);
+    for (participants, orders) in [(1, 1), (2, 2), (3, 6), (5, 120)] {
+        let [commit, abort] = commit(participants)?;
+        println!("{participants} participants: {commit} executions commit, {abort} abort");
+        assert_eq!(commit, orders);
+        assert_eq!(commit + abort, orders << participants);
     }
     Ok(())
 }

@@ -95,6 +95,8 @@ pub enum Misuse {
         /// The setting, and the reason.
         reason: String,
     },
+    /// The front end of `explore` has returned before the execution has ended.
+    NotEnded,
     /// An execution was dropped before its end, so that the exploration cannot go on: a planned
     /// execution has to run to its end.
     Aborted,
@@ -148,6 +150,9 @@ impl fmt::Display for Misuse {
                 write!(f, "`announce` for {thread}: a choice has at least 1 option")
             }
             Misuse::Setting { call, reason } => write!(f, "`{call}`: {reason}"),
+            Misuse::NotEnded => f.write_str(
+                "`explore`: the front end has returned before `turn` has returned `Ended`, so that the exploration cannot go on",
+            ),
             Misuse::Aborted => f.write_str(
                 "`begin`: the execution before was dropped before its end, so that the exploration cannot go on",
             ),

@@ -74,7 +74,8 @@
 //! executions there are have their effect: [`algorithm`](Builder::algorithm),
 //! [`order`](Builder::order), the bounds, those of the algorithms that sample, and the limits
 //! [`max_branches`](Builder::max_branches), [`max_threads`](Builder::max_threads) and
-//! [`max_permutations`](Builder::max_permutations). The others are about Rust code, and have none.
+//! [`max_permutations`](Builder::max_permutations). [`Engine::explore`] also has
+//! [`workers`](Builder::workers). The others are about Rust code, and have none.
 //!
 //! `examples/engine/interpreter.rs` explores programs of a small language, and
 //! `examples/engine/messages.rs` a simulation of nodes that send each other messages.
@@ -83,6 +84,7 @@ mod misuse;
 mod operation;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::panic::Location;
 
@@ -203,7 +205,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Misuse::Setting`] if the settings ask for [`Memory::C11`]: its graphs are of loads and
+    /// [`Misuse::Setting`] if a setting has an invalid value, which the reason names, or if the
+    /// settings ask for [`Memory::C11`]: its graphs are of loads and
     /// stores of Rust's atomics, and know no other accesses. The same if they ask for
     /// [`Algorithm::FinalStates`], which has to know the state of every object.
     ///
@@ -228,24 +231,17 @@ impl Engine {
                     .to_owned(),
             });
         }
+        let valid = settings.check_values();
+        valid.map_err(|reason| Misuse::Setting {
+            call: "new",
+            reason,
+        })?;
         let settings = Builder {
             memory: Memory::Sc,
             ..settings.clone()
         };
-        let explorer = settings.explorer(settings.seed_to_draw_with());
-        let mut bounds = settings.bounds();
-        bounds.explicit = false;
-        bounds.hints_count = false;
-        // One more thread spawns the initial ones.
-        bounds.threads_max = bounds.threads_max.saturating_add(1);
-        let mut driver = Box::<Driver>::default();
-        driver.prepare(explorer, settings.limits(Learnt::default()), bounds);
-        // So that the initial threads have the first numbers in every process.
-        for nth in 1..=threads as u32 {
-            driver.machine.names.child(ThreadId::MAIN, nth);
-        }
         Ok(Engine {
-            driver,
+            driver: driver(&settings, threads),
             settings,
             initial: threads,
             threads: Vec::new(),
@@ -421,6 +417,24 @@ impl std::fmt::Debug for Engine {
             .field("is_complete", &self.is_complete)
             .finish_non_exhaustive()
     }
+}
+
+/// A driver that has explored nothing.
+#[track_caller]
+fn driver(settings: &Builder, threads: usize) -> Box<Driver> {
+    let explorer = settings.explorer(settings.seed_to_draw_with());
+    let mut bounds = settings.bounds();
+    bounds.explicit = false;
+    bounds.hints_count = false;
+    // One more thread spawns the initial ones.
+    bounds.threads_max = bounds.threads_max.saturating_add(1);
+    let mut driver = Box::<Driver>::default();
+    driver.prepare(explorer, settings.limits(Learnt::default()), bounds);
+    // So that the initial threads have the first numbers in every process.
+    for nth in 1..=threads as u32 {
+        driver.machine.names.child(ThreadId::MAIN, nth);
+    }
+    driver
 }
 
 /// The front end has no objects that are older than the exploration.

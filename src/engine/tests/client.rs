@@ -22,6 +22,24 @@ fn number(var: u32) -> u32 {
     var & (WORDS - 1)
 }
 
+/// A program of loads and stores, with words as its variables.
+pub(super) fn of_words(mut program: Program) -> Program {
+    for ins in program.threads.iter_mut().flatten() {
+        if let Ins::Load {
+            var: Val::Const(var),
+            ..
+        }
+        | Ins::Store {
+            var: Val::Const(var),
+            ..
+        } = ins
+        {
+            *var += i64::from(WORDS);
+        }
+    }
+    program
+}
+
 #[derive(Clone, Default)]
 struct Frame {
     pc: usize,
@@ -183,10 +201,19 @@ pub(super) fn execute(program: &Program, execution: &mut Execution<'_>) -> Ended
     })
 }
 
+/// The key of the trace of an execution that has ended; it is that of the core.
+pub(super) fn trace_key(execution: &mut Execution<'_>) -> TraceKey {
+    let driver = &mut execution.engine.driver;
+    let mut clocks = HappensBefore::default();
+    driver.trace.place();
+    clocks.extend(&driver.trace, &driver.machine.sets);
+    let (trace, machine) = (&driver.trace, &driver.machine);
+    key_of(&mut Hashes::default(), trace, &clocks, machine)
+}
+
 /// Explores a program; the keys are those of the core.
 pub(super) fn explore(program: &Program, engine: &mut Engine, record: bool) -> Found {
     let mut found = Found::default();
-    let mut hashes = Hashes::default();
     while let Some(mut execution) = engine.begin().expect("the execution before has ended") {
         let ended = execute(program, &mut execution);
         match ended {
@@ -197,12 +224,7 @@ pub(super) fn explore(program: &Program, engine: &mut Engine, record: bool) -> F
             other => panic!("{other:?}"),
         }
         if record {
-            let driver = &mut engine.driver;
-            let mut clocks = HappensBefore::default();
-            driver.trace.place();
-            clocks.extend(&driver.trace, &driver.machine.sets);
-            let key = key_of(&mut hashes, &driver.trace, &clocks, &driver.machine);
-            *found.traces.entry(key).or_default() += 1;
+            *found.traces.entry(trace_key(&mut execution)).or_default() += 1;
         }
     }
     found.executions = engine.executions();

@@ -214,6 +214,20 @@ fn a_limit_on_events_ends_the_exploration_with_its_value() {
 }
 
 #[test]
+fn a_setting_without_a_meaning_is_refused_by_name() {
+    let settings = Builder {
+        workers: Some(0),
+        ..Builder::new()
+    };
+    let refused = Engine::new(&settings, 2).expect_err("no worker");
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("`new`: workers = 0 (DPOR_WORKERS)"),
+        "{text}"
+    );
+}
+
+#[test]
 fn c11_is_refused_by_name() {
     let weak = Builder {
         memory: Memory::C11,

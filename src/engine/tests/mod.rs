@@ -5,6 +5,7 @@ mod client;
 mod misuse;
 mod page;
 mod random;
+mod workers;
 
 use crate::engine::{Ended, Execution, Operation, Outcome, Thread, Turn};
 
