@@ -2,6 +2,7 @@
 //! calls?
 
 mod client;
+mod cost;
 mod misuse;
 mod page;
 mod random;

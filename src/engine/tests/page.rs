@@ -2,7 +2,7 @@
 
 use super::run;
 use crate::config::Builder;
-use crate::engine::{Access, Ended, Engine, Execution, Operation, Outcome, Thread};
+use crate::engine::{Access, Ended, Engine, Execution, Operation, Outcome, Thread, Turn};
 
 /// Threads that make these accesses, each on an object. Returns the end.
 fn run_accesses(
@@ -71,6 +71,67 @@ fn the_counter_of_the_page_is_explored_step_by_step() {
         (engine.executions(), engine.depth(), engine.threads()),
         (4, 6, 2)
     );
+}
+
+#[test]
+fn the_loop_of_the_page_stands_line_by_line() {
+    // engine = PyDporEngine(num_threads=2, preemption_bound=2, max_branches=100_000,
+    //                       max_executions=None)
+    let mut settings = Builder::new();
+    settings.preemption_bound = Some(2);
+    settings.max_branches = 100_000;
+    settings.max_permutations = None;
+    let mut engine = Engine::new(&settings, 2).expect("fit settings");
+    let (object_id, lock_id) = (7, 3);
+    let mut schedules = Vec::new();
+    // while True: execution = engine.begin_execution()
+    // The call of `next_execution` at the end of the page's loop is this one, too.
+    while let Some(mut execution) = engine.begin().expect("the one before has ended") {
+        let mut steps = [0; 2];
+        let mut value = 0;
+        // while True: thread_id = engine.schedule(execution)
+        loop {
+            let thread_id = match execution.turn().expect("the last one has announced") {
+                Turn::Begins(thread_id) => thread_id,
+                // The access that was reported happens here; in the page it has happened before.
+                Turn::Ran(thread_id, _) => {
+                    value += usize::from(steps[thread_id.0] == 2);
+                    thread_id
+                }
+                // if thread_id is None: break
+                Turn::Ended(ended) => {
+                    assert_eq!(ended, Ended::Complete);
+                    break;
+                }
+            };
+            steps[thread_id.0] += 1;
+            let reported = match steps[thread_id.0] {
+                // engine.report_sync(execution, thread_id, "lock_acquire", lock_id)
+                1 => execution.announce(thread_id, Operation::Acquire(lock_id)),
+                // engine.report_access(execution, thread_id, object_id, "write")
+                2 => {
+                    let (object, access) = (object_id, Access::Write);
+                    execution.announce(thread_id, Operation::Access { object, access })
+                }
+                // engine.report_sync(execution, thread_id, "lock_release", lock_id)
+                3 => execution.announce(thread_id, Operation::Release(lock_id)),
+                // execution.finish_thread(thread_id)
+                _ => execution.finish_thread(thread_id),
+            };
+            reported.expect("its turn");
+        }
+        // check invariants on this execution's final state
+        assert_eq!(value, 2);
+        // execution.schedule_trace
+        schedules.push(execution.schedule());
+    }
+    // engine.executions_completed, engine.num_threads, execution.aborted
+    assert_eq!((engine.executions(), engine.threads()), (2, 2));
+    assert!(engine.is_complete() && !engine.is_aborted());
+    // engine.tree_depth: two spawns and three steps of each thread.
+    assert_eq!(engine.depth(), 8);
+    let [a, b] = [Thread(0), Thread(1)];
+    assert_eq!(schedules, [[a, a, a, b, b, b], [b, b, b, a, a, a]]);
 }
 
 #[test]
