@@ -8,6 +8,7 @@ mod bounds;
 mod channels;
 #[path = "../support/children.rs"]
 mod children;
+mod coarser;
 mod commuting;
 mod counts;
 #[path = "../support/drawn.rs"]
