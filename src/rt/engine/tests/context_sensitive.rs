@@ -275,6 +275,27 @@ fn finals_and_executions(program: &Program) -> (usize, u64) {
     (finals.len(), counts(program).0)
 }
 
+/// A tree of actors: each adds to the sum of its parent, an inner one when its children have.
+fn merge_tree(depth: u32) -> Program {
+    let first_leaf = 1 << depth;
+    // The children of node i are 2i and 2i + 1. The root is a sum alone, and the last node is
+    // thread 1, so that children are spawned before their parents.
+    let thread = |node: u32| 2 * first_leaf - node;
+    let actor = |node: u32| {
+        let children = (node < first_leaf).then_some([2 * node, 2 * node + 1]);
+        let joins = children.into_iter().flatten().map(thread);
+        let mut code: Vec<Ins> = joins.map(Ins::Join).collect();
+        code.push(update(SHARED + node / 2, Function::Add(1)));
+        code
+    };
+    let nodes = (2..2 * first_leaf).rev();
+    let mut program = Program::of(nodes.map(actor).collect());
+    for sum in 1..first_leaf {
+        program = program.with(SHARED + sum, ObjectKind::Opaque, 0);
+    }
+    program
+}
+
 #[test]
 fn published_shapes_have_one_execution_for_each_final_state() {
     // Column `here` of the table in `docs/ALGORITHMS.md`.
@@ -297,6 +318,13 @@ fn published_shapes_have_one_execution_for_each_final_state() {
         let program = functions(&[], (0..n).map(registers).collect());
         assert_eq!(finals_and_executions(&program), (1, 1), "{n} registrations");
     }
+    // Each inner node of the tree is a sum of two, and 2^3 and 2^7 orders of them are traces.
+    let trees = [2, 3].map(merge_tree);
+    assert_eq!(trees.each_ref().map(|it| count(it, "optimal")), [8, 128]);
+    assert_eq!(trees.each_ref().map(finals_and_executions), [(1, 1); 2]);
+    // The table has 41 given up for the second one, and does not say how its actors wait.
+    let found = trees.each_ref().map(counts);
+    assert_eq!(found, [(1, 5), (1, 67)], "merge trees");
     for (length, states) in [(4, 4), (5, 8), (6, 16)] {
         let digits: Vec<i64> = (1..=length).rev().collect();
         let order = |place| vec![Function::Order(place)];

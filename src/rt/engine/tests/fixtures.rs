@@ -115,6 +115,51 @@ fn fixtures() -> Vec<(&'static str, Vec<Vec<Ins>>, u64)> {
             12,
         ),
         (
+            // The second store has another value there, which no thread asks for.
+            "depend_3",
+            vec![
+                set(Z),
+                set(X),
+                vec![store(Y, 1), store(Y, 1)],
+                while_one(&[X, Y, Z]),
+                while_one(&[Y, Z]),
+            ],
+            30,
+        ),
+        (
+            "depend_5",
+            vec![
+                set(Z),
+                set(X),
+                vec![store(Y, 1), store(Y, 1)],
+                while_one(&[X, Y, Z]),
+                vec![load(X, 0)],
+            ],
+            12,
+        ),
+        (
+            "manywrite",
+            vec![set(X), vec![store(X, 2)], set(Y), vec![store(Y, 2)]],
+            4,
+        ),
+        (
+            "writeread",
+            vec![
+                set(X),
+                vec![store(X, 1), load(X, 0)],
+                vec![store(X, 0), load(X, 0)],
+            ],
+            22,
+        ),
+        (
+            "ets_cross",
+            vec![
+                vec![store(X, 1), store(Y, 1)],
+                vec![store(Y, 2), store(X, 2)],
+            ],
+            3,
+        ),
+        (
             "POPL_optimal_example",
             vec![
                 set(X),
