@@ -1,10 +1,12 @@
 //! A value that threads share, with a state that can be compared.
 
 use std::any::type_name;
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::needs_drop;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::panic::Location;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::rt::{self, Answer, Digest, Effect, ObjectKind, OpKind, Target, Touch, Update, updates};
 
@@ -55,7 +57,30 @@ pub struct Shared<T> {
     value: Mutex<T>,
     hash: fn(&T, &mut dyn Hasher),
     copy: fn(&T) -> T,
+    /// The last update with each tag from each place, in a model.
+    commuting: Mutex<Vec<Commuting<T>>>,
 }
+
+/// The place of a call.
+type Site = &'static Location<'static>;
+
+/// An update that commutes with those of its tag.
+struct Commuting<T> {
+    tag: u8,
+    site: Site,
+    update: Box<dyn Fn(&mut T) + Send + Sync>,
+}
+
+/// The number of tags.
+const TAGS: u8 = 14;
+
+/// The places of two updates and the digest of a value for which both orders were compared.
+type Compared = (usize, usize, Digest);
+
+/// The pairs that this process has compared. Behind this number of them no other pair is compared.
+const COMPARED_MAX: usize = 100_000;
+
+static COMPARED: LazyLock<Mutex<HashSet<Compared>>> = LazyLock::new(Mutex::default);
 
 impl<T: Clone + Send + 'static> Shared<T> {
     /// Creates a shared value that is compared by its hash.
@@ -77,6 +102,7 @@ impl<T: Clone + Send + 'static> Shared<T> {
             value: Mutex::new(value),
             hash,
             copy: T::clone,
+            commuting: Mutex::default(),
         }
     }
 
@@ -88,6 +114,108 @@ impl<T: Clone + Send + 'static> Shared<T> {
     #[track_caller]
     pub fn update<R: Hash>(&self, f: impl Fn(&mut T) -> R + Send + Sync + 'static) -> R {
         self.apply(OpKind::Touch(Touch::All), f)
+    }
+
+    /// Changes the value in one step that commutes with those of the same tag.
+    ///
+    /// Two updates with one tag are not ordered by each other: n of them are one execution, and
+    /// learn nothing from each other. An update with another tag, [`update`](Shared::update) and
+    /// [`read`](Shared::read) are ordered with them. Outside of a model, it is an update like any
+    /// other.
+    ///
+    /// In a model, a call is checked against the last call with the same tag from each place, once
+    /// for each value that it may find: both orders are run on copies of the value, and have to
+    /// leave values with equal hashes. Behind 100,000 such checks in a process there are no more.
+    ///
+    /// ```
+    /// use dpor::{Builder, Shared, thread};
+    /// use std::collections::BTreeSet;
+    /// use std::sync::Arc;
+    ///
+    /// let report = Builder::new().check(|| {
+    ///     let seen = Arc::new(Shared::new(BTreeSet::new()));
+    ///     let threads: Vec<_> = (0..4)
+    ///         .map(|number| {
+    ///             let seen = seen.clone();
+    ///             let insert = move |all: &mut BTreeSet<u8>| _ = all.insert(number);
+    ///             thread::spawn(move || seen.update_commuting(0, insert))
+    ///         })
+    ///         .collect();
+    ///     threads.into_iter().for_each(|thread| thread.join().unwrap());
+    ///     assert_eq!(seen.read(|all| all.len()), 4);
+    /// });
+    /// assert_eq!(report.executions, 1);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the tag is 14 or more, if the closure panics or makes a step of a model, or if the two
+    /// orders of two updates leave values with different hashes.
+    #[track_caller]
+    pub fn update_commuting(&self, tag: u8, f: impl Fn(&mut T) + Copy + Send + Sync + 'static) {
+        assert!(
+            tag < TAGS,
+            "tag {tag}: the tags of a `Shared` are below {TAGS}"
+        );
+        let site = Location::caller();
+        if updates::is_in_a_model() {
+            self.check_commuting((tag, site), f);
+        }
+        let against = !(1 << tag);
+        let touch = Touch::Declared {
+            number: tag,
+            against,
+        };
+        self.apply(OpKind::Touch(touch), f);
+    }
+
+    /// Checks the update against the last one with its tag from each place, and keeps it.
+    #[track_caller]
+    fn check_commuting<F>(&self, (tag, site): (u8, Site), f: F)
+    where
+        F: Fn(&mut T) + Copy + Send + Sync + 'static,
+    {
+        let number = |site: Site| std::ptr::from_ref(site).addr();
+        let compare = || {
+            let mut known = lock(&self.commuting);
+            let value = self.locked();
+            let digest = |value: &T| Digest::by(|hasher| (self.hash)(value, hasher));
+            let now = digest(&value);
+            let mut clashes = None;
+            for other in known.iter().filter(|other| other.tag == tag) {
+                let pair = (number(site), number(other.site), now);
+                let mut compared = lock(&COMPARED);
+                if compared.len() >= COMPARED_MAX || !compared.insert(pair) {
+                    continue;
+                }
+                let both = |first: &dyn Fn(&mut T), then: &dyn Fn(&mut T)| {
+                    let mut copy = (self.copy)(&value);
+                    first(&mut copy);
+                    then(&mut copy);
+                    digest(&copy)
+                };
+                if both(&f, &other.update) != both(&other.update, &f) {
+                    clashes = Some(other.site);
+                    break;
+                }
+            }
+            let update = Box::new(f);
+            match known
+                .iter_mut()
+                .find(|it| it.tag == tag && std::ptr::eq(it.site, site))
+            {
+                Some(it) => it.update = update,
+                None => known.push(Commuting { tag, site, update }),
+            }
+            clashes
+        };
+        if let Some(Some(other)) = updates::tried(compare) {
+            panic!(
+                "two updates of a `Shared<{}>` with tag {tag} do not commute: the one at {site} and the one at {other} leave \
+                 values with different hashes in the two orders",
+                type_name::<T>()
+            );
+        }
     }
 
     /// Reads the value in one step.
@@ -113,7 +241,7 @@ impl<T: Clone + Send + 'static> Shared<T> {
                 Answer::Outside | Answer::Inert => f(&mut self.locked()),
             };
         }
-        let site = std::panic::Location::caller();
+        let site = Location::caller();
         let now = self.keep();
         if needs_drop::<F>() {
             updates::announce(&target, kind, now, None, site);
@@ -174,7 +302,7 @@ impl<T: Clone + Send + 'static> Shared<T> {
     }
 
     fn locked(&self) -> MutexGuard<'_, T> {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.value)
     }
 
     /// The value, in a model. No other thread of the model runs in a step.
@@ -189,6 +317,10 @@ impl<T: Clone + Send + 'static> Shared<T> {
             ),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T: Clone + Hash + Send + 'static + Default> Default for Shared<T> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use dpor::sync::atomic::{AtomicU32, Commuting, fence};
-use dpor::{Builder, FailureKind, Memory, Thorough, thread};
+use dpor::{Algorithm, Builder, FailureKind, Memory, Shared, Thorough, thread};
 
 /// The number of executions, under sequential consistency.
 fn executions(f: impl Fn() + Send + Sync + 'static) -> u64 {
@@ -209,4 +209,118 @@ fn under_c11_an_update_is_a_read_modify_write_in_every_order() {
     let all = [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1), (3, 1)];
     assert_eq!(sc, BTreeSet::from(all));
     assert_eq!(c11, sc);
+}
+
+/// The numbers of executions of two threads that make these steps on one shared list.
+fn of_two(one: fn(&Shared<Vec<u8>>), other: fn(&Shared<Vec<u8>>)) -> [u64; 2] {
+    [Algorithm::Optimal, Algorithm::Parsimonious].map(|algorithm| {
+        let mut settings = Builder::new();
+        (settings.algorithm, settings.memory) = (algorithm, Memory::Sc);
+        let report = settings.check(move || {
+            let list = Shared::new(vec![1, 2]);
+            thread::scope(|s| {
+                s.spawn(|| one(&list));
+                other(&list);
+            });
+        });
+        assert!(report.complete, "{report}");
+        report.executions
+    })
+}
+
+#[test]
+fn updates_of_a_shared_value_commute_with_those_of_their_tag_alone() {
+    type Step = fn(&Shared<Vec<u8>>);
+    // The first two have one tag.
+    let steps: [Step; 5] = [
+        |list| list.update_commuting(0, |all| all[0] += 1),
+        |list| list.update_commuting(0, |all| all[0] += 2),
+        |list| list.update_commuting(13, |all| all[1] += 1),
+        |list| list.update(|all| all[0] += 1),
+        |list| _ = list.read(|all| all[0]),
+    ];
+    for (at, &one) in steps.iter().enumerate() {
+        for (beside, &other) in steps.iter().enumerate() {
+            let commute = at < 2 && beside < 2 || at == 2 && beside == 2 || at == 4 && beside == 4;
+            let expected = if commute { 1 } else { 2 };
+            assert_eq!(of_two(one, other), [expected; 2], "{at} and {beside}");
+        }
+    }
+}
+
+#[test]
+fn n_updates_of_a_shared_value_are_one_execution_for_any_n() {
+    for threads in 1..=8_u32 {
+        let report = Builder::new().check(move || {
+            let all = Shared::new(BTreeSet::new());
+            thread::scope(|s| {
+                for number in 0..threads {
+                    let all = &all;
+                    s.spawn(move || all.update_commuting(1, move |all| _ = all.insert(number)));
+                }
+            });
+            assert_eq!(all.read(|all| all.len()), threads as usize);
+        });
+        assert_eq!((report.executions, report.complete), (1, true), "{threads}");
+    }
+}
+
+#[test]
+fn updates_that_do_not_commute_are_a_failure_with_both_places() {
+    let failure = Builder::new().explore(|| {
+        let list = Shared::new(Vec::new());
+        thread::scope(|s| {
+            s.spawn(|| list.update_commuting(0, |all| all.push(1)));
+            list.update_commuting(0, |all| all.push(2));
+        });
+    });
+    let text = failure.expect_err("the order counts").to_string();
+    assert!(
+        text.contains("with tag 0 do not commute: the one at "),
+        "{text}"
+    );
+    assert!(text.matches("commuting.rs:").count() >= 2, "{text}");
+    // With tags of their own they are explored in both orders.
+    let outcomes = Builder::new().outcomes(|| {
+        let list = Shared::new(Vec::new());
+        thread::scope(|s| {
+            s.spawn(|| list.update_commuting(0, |all| all.push(1)));
+            list.update_commuting(1, |all| all.push(2));
+        });
+        list.read(Vec::clone)
+    });
+    assert_eq!(outcomes.into_keys().collect::<Vec<_>>(), [[1, 2], [2, 1]]);
+}
+
+/// An update tells a later one with the same tag nothing, and tells a reader.
+#[test]
+fn a_shared_update_releases_and_does_not_acquire() {
+    fn cell_behind(acquires: fn(&Shared<u8>) -> u8) -> Result<u64, FailureKind> {
+        let explored = Builder::new().explore(move || {
+            let (cell, sum) = (Plain::default(), Shared::new(0));
+            thread::scope(|s| {
+                s.spawn(|| {
+                    cell.set(1);
+                    sum.update_commuting(0, |sum| *sum += 1);
+                });
+                if acquires(&sum) == 1 {
+                    cell.get();
+                }
+            });
+        });
+        let executions = explored.map(|report| report.executions);
+        executions.map_err(|failure| failure.kind())
+    }
+    assert_eq!(cell_behind(|sum| sum.read(|&sum| sum)), Ok(2));
+    let by_update = cell_behind(|sum| {
+        sum.update_commuting(0, |sum| *sum += 1);
+        1
+    });
+    assert_eq!(by_update, Err(FailureKind::DataRace));
+}
+
+#[test]
+#[should_panic = "tag 14: the tags of a `Shared` are below 14"]
+fn a_tag_that_is_too_large_is_an_error() {
+    Shared::new(0).update_commuting(14, |_| ());
 }

@@ -28,6 +28,11 @@ pub(super) fn is_trying() -> bool {
     IS_TRYING.get()
 }
 
+/// Whether an execution runs on this OS thread.
+pub(crate) fn is_in_a_model() -> bool {
+    with(|_| ()).is_ok()
+}
+
 /// Whether an execution runs on this OS thread that is compared with others by its states.
 pub(crate) fn are_asked_for() -> bool {
     let asked = with(|runtime| {

@@ -131,7 +131,10 @@ fn clash(a: Touch, b: Touch) -> bool {
                     || meet(&writes, &others_reads)
                     || meet(&reads, &others_writes))
         }
-        _ => panic!("an object has declared accesses alone, or none"),
+        // A declared access may change anything.
+        _ => [a, b]
+            .iter()
+            .any(|it| matches!(it, Touch::All | Touch::ReadAll)),
     }
 }
 

@@ -36,7 +36,12 @@ fn any_touch(rng: &mut Rng) -> Ins {
     let key = Key::of([1, 2, 0x1_0001][rng.below(3) as usize]);
     let object = OBJECT + rng.below(3) as u32;
     if object == DECLARING {
-        return touch(object, declared(rng.below(5) as u8));
+        let kind = match rng.below(8) {
+            0 => Touch::All,
+            1 => Touch::ReadAll,
+            _ => declared(rng.below(5) as u8),
+        };
+        return touch(object, kind);
     }
     touch(
         object,
