@@ -133,7 +133,8 @@ impl Explorer for Graphs {
                 };
                 let kept = self.weak.borrow_mut().search.go_to(&planned.end);
                 (self.kept, plan.common_prefix) = (kept, kept);
-                plan.repeated = planned.depth() - kept;
+                // An execution of another branch may have gone by the first steps of this one.
+                plan.repeated = planned.depth().saturating_sub(kept);
                 plan.replaces = instead;
                 return true;
             }
