@@ -275,6 +275,7 @@ fn updates_that_do_not_commute_are_a_failure_with_both_places() {
         });
     });
     let text = failure.expect_err("the order counts").to_string();
+    assert!(!text.contains("does not decide alone"), "{text}");
     assert!(
         text.contains("with tag 0 do not commute: the one at "),
         "{text}"
