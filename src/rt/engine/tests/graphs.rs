@@ -606,24 +606,31 @@ fn plain(seed: u64) -> Program {
     program
 }
 
+/// A load or a store of the atomic with this number.
+fn access(rng: &mut Rng, at: i64) -> Ins {
+    match rng.below(2) {
+        0 => load(at, 0),
+        _ => store(at, 1 + rng.below(2) as i64),
+    }
+}
+
+/// Skips so many instructions if the register has another value.
+fn unless(reg: u8, value: i64, by: u8) -> Ins {
+    let value = Val::Const(value);
+    Ins::Unless { reg, value, by }
+}
+
 /// Two or three threads with critical sections and attempts at some, some of them in loops that
 /// wait, and accesses to two atomics.
 fn tries(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let lock = 2;
-    let unless = |reg: u8, value: i64, by: u8| {
-        let value = Val::Const(value);
-        Ins::Unless { reg, value, by }
-    };
     let mut threads: Vec<Vec<Ins>> = Vec::new();
     for _ in 0..2 + rng.below(2) {
         let mut code = Vec::new();
         for _ in 0..2 + rng.below(2) {
             let at = rng.below(2) as i64;
-            let access = match rng.below(2) {
-                0 => load(at, 0),
-                _ => store(at, 1 + rng.below(2) as i64),
-            };
+            let access = access(&mut rng, at);
             match rng.below(8) {
                 0 | 1 => code.extend([Ins::Lock(var(lock)), Ins::Unlock(var(lock))]),
                 2 | 3 => code.extend([
@@ -669,14 +676,7 @@ fn locks(seed: u64) -> Program {
         let mut code = Vec::new();
         for _ in 0..1 + rng.below(2) {
             let at = rng.below(2) as i64;
-            let access = match rng.below(2) {
-                0 => load(at, 0),
-                _ => store(at, 1 + rng.below(2) as i64),
-            };
-            let unless = |reg: u8, value: i64, by: u8| {
-                let value = Val::Const(value);
-                Ins::Unless { reg, value, by }
-            };
+            let access = access(&mut rng, at);
             match rng.below(8) {
                 0..=3 => {
                     let times = 1 + rng.below(2);
